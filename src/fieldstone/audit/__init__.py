@@ -1,0 +1,1 @@
+"""What happened can be checked: the hash chain, and the texts beside it."""

@@ -1,0 +1,59 @@
+"""One field in memory."""
+
+import secrets
+from collections.abc import AsyncIterator, Sequence
+
+from fieldstone.backends.memory.log import MemoryContent, MemoryLog
+from fieldstone.backends.memory.replies import MemoryReplies
+from fieldstone.backends.memory.text_index import MemoryTextIndex
+from fieldstone.backends.memory.views import MemoryViews
+from fieldstone.core.errors import StorageFull
+from fieldstone.ports.log import FieldKey
+from fieldstone.ports.store import Commit
+from fieldstone.ports.views import Change
+
+
+class MemoryStore:
+    description = "memory"
+    durable = False
+
+    def __init__(self, key: FieldKey, *, max_bytes: int | None = None) -> None:
+        self.key = key
+        self.digest_key = secrets.token_bytes(32)
+        self.log = MemoryLog()
+        self.texts = MemoryContent()
+        self.views = MemoryViews()
+        self.replies = MemoryReplies()
+        self.text_index = MemoryTextIndex()
+        self._max_bytes = max_bytes
+        self._bytes = 0
+
+    async def commit(self, commit: Commit) -> None:
+        size = sum(len(entry.body) for entry in commit.entries) + sum(len(text.body) for text in commit.texts)
+        if self._max_bytes is not None and self._bytes + size > self._max_bytes:
+            raise StorageFull
+        head = await self.log.head()
+        if commit.entries and commit.entries[0].seq != head.seq + 1:
+            raise ValueError(f"entry {commit.entries[0].seq} does not continue the log, whose head is {head.seq}")
+        self._bytes += size
+        self.log.entries.extend(commit.entries)
+        self.texts.texts.update({text.seq: text for text in commit.texts})
+        self.replies.remembered.update({reply.key: reply for reply in commit.replies})
+        for change in commit.changes:
+            self.views.apply(change)
+        for seq in commit.erased_texts:
+            self.texts.texts.pop(seq, None)
+            self.views.drop_hint(seq)
+
+    async def replace_views(self, changes: AsyncIterator[Sequence[Change]]) -> None:
+        views = MemoryViews()
+        async for batch in changes:
+            for change in batch:
+                views.apply(change)
+        self.views.__dict__.update(views.__dict__)  # others hold this object, so its inside is what changes
+
+    async def bytes_used(self) -> int:
+        return self._bytes
+
+    async def close(self) -> None:
+        """Nothing to do: what was in memory goes with it."""

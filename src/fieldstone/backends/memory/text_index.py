@@ -1,0 +1,40 @@
+"""Full text in dictionaries, by the same rules as the default store's."""
+
+from collections.abc import Sequence
+
+from fieldstone.backends.analysis import Analyzer
+from fieldstone.ports.text_index import Document, Postings, prune
+
+
+class MemoryTextIndex:
+    def __init__(self) -> None:
+        self._analyzer = Analyzer()
+        self._postings: dict[str, set[int]] = {}
+        self._documents = 0
+        self._position = 0
+
+    def analyze(self, text: str) -> list[str]:
+        return self._analyzer.terms(text)
+
+    async def position(self) -> int:
+        return self._position
+
+    async def add(self, documents: Sequence[Document], *, position: int) -> None:
+        for document in documents:
+            for term in self.analyze(document.text):
+                self._postings.setdefault(term, set()).add(document.seq)
+        self._documents += len(documents)
+        self._position = position
+
+    async def search(self, queries: Sequence[Sequence[str]], *, most_postings: int) -> Sequence[Postings]:
+        return [self._search(terms, most_postings) for terms in queries]
+
+    async def clear(self) -> None:
+        self._postings.clear()
+        self._documents = 0
+        self._position = 0
+
+    def _search(self, terms: Sequence[str], most_postings: int) -> Postings:
+        frequencies = {term: len(self._postings.get(term, ())) for term in terms}
+        seqs = {term: sorted(self._postings[term]) for term in prune(frequencies, most_postings)}
+        return Postings(self._documents, frequencies, seqs)

@@ -1,0 +1,122 @@
+"""View rows in dictionaries."""
+
+import hashlib
+from collections.abc import Sequence
+from itertools import islice
+from typing import assert_never
+
+from fieldstone.core.events import NameKind
+from fieldstone.core.vocabulary import ConflictStatus
+from fieldstone.ports.views import (
+    AgentRow,
+    Change,
+    CommitUnit,
+    ConflictRow,
+    KeepHint,
+    NameRow,
+    PutAgent,
+    PutConflict,
+    PutName,
+    PutUnit,
+    ResolveConflict,
+    SetUnitStatus,
+    UnitRow,
+)
+
+
+class MemoryViews:
+    def __init__(self) -> None:
+        self._names: dict[tuple[NameKind, bytes], NameRow] = {}
+        self._agents: dict[int, AgentRow] = {}
+        self._units: dict[int, UnitRow] = {}
+        self._seqs_by_id: dict[str, int] = {}
+        self._conflicts: dict[int, ConflictRow] = {}
+        self._hints: dict[int, None] = {}
+
+    async def name(self, of: NameKind, digest: bytes) -> int | None:
+        row = self._names.get((of, digest))
+        return row.number if row else None
+
+    async def agents(self) -> Sequence[AgentRow]:
+        return sorted(self._agents.values())
+
+    async def unit(self, unit_id: str) -> UnitRow | None:
+        seq = self._seqs_by_id.get(unit_id)
+        return None if seq is None else self._units[seq]
+
+    async def units(self, seqs: Sequence[int]) -> dict[int, UnitRow]:
+        return {seq: self._units[seq] for seq in seqs if seq in self._units}
+
+    async def scan_units(self, *, after: int, limit: int) -> Sequence[UnitRow]:
+        return list(islice((row for row in self._units.values() if row.seq > after), limit))
+
+    async def units_of(self, agent: int) -> int:
+        return sum(row.agent == agent for row in self._units.values())
+
+    async def conflicts(self, statuses: Sequence[ConflictStatus] | None = None) -> Sequence[ConflictRow]:
+        return [row for row in self._conflicts.values() if statuses is None or row.status in statuses]
+
+    async def open_conflicts_of(self, unit: int) -> Sequence[ConflictRow]:
+        rows = self._conflicts.values()
+        return [row for row in rows if row.status != "resolved" and unit in (row.unit_a, row.unit_b)]
+
+    async def hints(self) -> Sequence[int]:
+        return list(self._hints)
+
+    async def checksum(self) -> str:
+        digest = hashlib.sha256()
+        rows: list[Sequence[object]] = [
+            *sorted(self._names.values()),
+            *sorted(self._agents.values()),
+            *self._units.values(),
+            *self._conflicts.values(),
+            *((seq,) for seq in self._hints),
+        ]
+        for row in rows:
+            digest.update(repr(tuple(row)).encode())
+        return digest.hexdigest()
+
+    def apply(self, change: Change) -> None:
+        match change:
+            case PutUnit(row):
+                self._units[row.seq] = row
+                self._seqs_by_id[row.id] = row.seq
+            case SetUnitStatus(unit, status):
+                self._units[unit] = self._units[unit]._replace(status=status)
+            case CommitUnit():
+                self._commit(change)
+            case PutName(name):
+                self._names[name.of, name.digest] = name
+            case PutAgent(agent):
+                self._agents[agent.agent] = agent
+            case PutConflict(conflict):
+                self._conflicts[conflict.seq] = conflict
+            case ResolveConflict():
+                self._resolve(change)
+            case KeepHint(seq):
+                self._hints[seq] = None
+            case _:
+                assert_never(change)
+
+    def drop_hint(self, seq: int) -> None:
+        self._hints.pop(seq, None)
+
+    def _commit(self, change: CommitUnit) -> None:
+        row = self._units[change.unit]
+        self._units[change.unit] = row._replace(
+            mode="committed",
+            status="active",
+            epoch=change.epoch,
+            committed_seq=change.committed_seq,
+            score=row.score if change.score is None else change.score,
+        )
+
+    def _resolve(self, change: ResolveConflict) -> None:
+        self._conflicts[change.conflict] = self._conflicts[change.conflict]._replace(
+            status="resolved",
+            strategy=change.strategy,
+            winner=change.winner,
+            resolved_by=change.resolved_by,
+            resolved_seq=change.resolved_seq,
+            resolved_epoch=change.resolved_epoch,
+        )

@@ -1,0 +1,53 @@
+"""Log and texts of one stream."""
+
+from collections.abc import Sequence
+
+import apsw
+
+from fieldstone.backends.sqlite.connection import load_queries
+from fieldstone.ports.log import Head, StoredEntry, StoredText
+
+SQL = load_queries()
+SEQ_BITS = 32  # 4 billion entries a stream, 2 billion streams
+
+
+class Span:
+    """The positions of one stream."""
+
+    def __init__(self, stream_no: int) -> None:
+        self.stream_no = stream_no
+        self.base = stream_no << SEQ_BITS
+        self.end = self.base | 0xFFFFFFFF
+
+    def position(self, seq: int) -> int:
+        return self.base | seq
+
+
+class SqliteLog:
+    def __init__(self, near: apsw.Connection, span: Span) -> None:
+        self._near = near
+        self._span = span
+
+    async def head(self) -> Head:
+        return Head(*self._near.execute(SQL["read_head"], (self._span.stream_no,)).get)
+
+    async def read(self, *, after: int, limit: int) -> Sequence[StoredEntry]:
+        rows = self._near.execute(SQL["read_entries"], (self._span.position(after), self._span.end, limit))
+        return [StoredEntry(*row) for row in rows]
+
+
+class SqliteContent:
+    def __init__(self, near: apsw.Connection, span: Span) -> None:
+        self._near = near
+        self._span = span
+
+    async def get(self, seqs: Sequence[int]) -> dict[int, StoredText]:
+        found: dict[int, StoredText] = {}
+        for seq in seqs:
+            for row in self._near.execute(SQL["get_text"], (self._span.position(seq),)):
+                found[seq] = StoredText(*row)
+        return found
+
+    async def read(self, *, after: int, limit: int) -> Sequence[StoredText]:
+        rows = self._near.execute(SQL["read_texts"], (self._span.position(after), self._span.end, limit))
+        return [StoredText(*row) for row in rows]

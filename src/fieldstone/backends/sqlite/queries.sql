@@ -1,0 +1,136 @@
+-- name: find_stream
+SELECT stream_no, digest_key, head_seq, head_hash FROM streams WHERE tenant = ? AND field = ? AND name = ?;
+
+-- name: create_stream
+INSERT INTO streams (tenant, field, name, digest_key, head_seq, head_hash) VALUES (?, ?, ?, ?, 0, ?) RETURNING stream_no;
+
+-- name: move_head
+UPDATE streams SET head_seq = ?, head_hash = ? WHERE stream_no = ?;
+
+-- name: read_head
+SELECT head_seq, head_hash FROM streams WHERE stream_no = ?;
+
+-- name: insert_entry
+INSERT INTO log (position, body, hash) VALUES (?, ?, ?);
+
+-- name: read_entries
+SELECT position & 0xffffffff, body, hash FROM log WHERE position > ? AND position <= ? ORDER BY position LIMIT ?;
+
+-- name: insert_text
+INSERT INTO texts (position, salt, body) VALUES (?, ?, ?);
+
+-- name: erase_text
+DELETE FROM texts WHERE position = ?;
+
+-- name: read_texts
+SELECT position & 0xffffffff, salt, body FROM texts WHERE position > ? AND position <= ? ORDER BY position LIMIT ?;
+
+-- name: get_text
+SELECT position & 0xffffffff, salt, body FROM texts WHERE position = ?;
+
+-- name: insert_reply
+INSERT INTO replies (stream_no, key, request, at_ms, body) VALUES (?, ?, ?, ?, ?);
+
+-- name: find_reply
+SELECT key, request, at_ms, body FROM replies WHERE stream_no = ? AND key = ?;
+
+-- name: forget_replies
+DELETE FROM replies WHERE (stream_no, key) IN
+    (SELECT stream_no, key FROM replies WHERE stream_no = ? AND at_ms < ? ORDER BY at_ms LIMIT ?);
+
+-- name: put_name
+INSERT INTO names (stream_no, kind, digest, number) VALUES (?, ?, ?, ?);
+
+-- name: find_name
+SELECT number FROM names WHERE stream_no = ? AND kind = ? AND digest = ?;
+
+-- name: put_agent
+-- A new registration takes the place of the agent's earlier one.
+INSERT INTO agents (position, registration, status, authority) VALUES (?, ?, ?, ?)
+    ON CONFLICT (position) DO UPDATE SET
+        registration = excluded.registration, status = excluded.status, authority = excluded.authority;
+
+-- name: all_agents
+SELECT position & 0xffffffff, registration, status, authority FROM agents
+    WHERE position > ? AND position <= ? ORDER BY position;
+
+-- name: put_unit
+INSERT INTO units (position, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
+                   committed_seq, archived_epoch)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: set_unit_status
+UPDATE units SET status = ? WHERE position = ?;
+
+-- name: commit_unit
+UPDATE units SET mode = 'committed', status = 'active', epoch = ?, committed_seq = ?, score = coalesce(?, score)
+    WHERE position = ?;
+
+-- name: find_unit
+SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
+       committed_seq, archived_epoch
+    FROM units WHERE id = ? AND position >> 32 = ?;
+
+-- name: get_unit
+SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
+       committed_seq, archived_epoch
+    FROM units WHERE position = ?;
+
+-- name: scan_units
+SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
+       committed_seq, archived_epoch
+    FROM units WHERE position > ? AND position <= ? ORDER BY position LIMIT ?;
+
+-- name: count_units_of
+SELECT count(*) FROM units WHERE position > ? AND position <= ? AND agent = ?;
+
+-- name: put_conflict
+INSERT INTO conflicts (position, id, type, status, unit_a, unit_b, detected_by, strategy, winner, resolved_by,
+                       resolved_seq, resolved_epoch)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: resolve_conflict
+UPDATE conflicts SET status = 'resolved', strategy = ?, winner = ?, resolved_by = ?, resolved_seq = ?, resolved_epoch = ?
+    WHERE position = ?;
+
+-- name: all_conflicts
+SELECT position & 0xffffffff, id, type, status, unit_a, unit_b, detected_by, strategy, winner, resolved_by,
+       resolved_seq, resolved_epoch
+    FROM conflicts WHERE position > ? AND position <= ? ORDER BY position;
+
+-- name: open_conflicts
+SELECT position & 0xffffffff, id, type, status, unit_a, unit_b, detected_by, strategy, winner, resolved_by,
+       resolved_seq, resolved_epoch
+    FROM conflicts WHERE status <> 'resolved' AND position > ? AND position <= ? ORDER BY position;
+
+-- name: open_conflicts_of
+-- Written as a union so that each half uses its partial index.
+SELECT position & 0xffffffff, id, type, status, unit_a, unit_b, detected_by, strategy, winner, resolved_by,
+       resolved_seq, resolved_epoch
+    FROM conflicts WHERE status <> 'resolved' AND position >> 32 = ?1 AND unit_a = ?2
+UNION
+SELECT position & 0xffffffff, id, type, status, unit_a, unit_b, detected_by, strategy, winner, resolved_by,
+       resolved_seq, resolved_epoch
+    FROM conflicts WHERE status <> 'resolved' AND position >> 32 = ?1 AND unit_b = ?2
+ORDER BY 1;
+
+-- name: keep_hint
+INSERT INTO hints (position) VALUES (?);
+
+-- name: drop_hint
+DELETE FROM hints WHERE position = ?;
+
+-- name: all_hints
+SELECT position & 0xffffffff FROM hints WHERE position > ? AND position <= ? ORDER BY position;
+
+-- name: create_text_index
+INSERT INTO text_indexes (stream_no, position, documents) VALUES (?, 0, 0);
+
+-- name: text_index_state
+SELECT position, documents FROM text_indexes WHERE stream_no = ?;
+
+-- name: move_text_index
+UPDATE text_indexes SET position = ?, documents = documents + ? WHERE stream_no = ?;
+
+-- name: reset_text_index
+UPDATE text_indexes SET position = 0, documents = 0 WHERE stream_no = ?;

@@ -1,0 +1,139 @@
+"""View rows of one stream: reads, and the statements that changes turn into."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import apsw
+
+from fieldstone.backends.sqlite.log import SQL, Span
+from fieldstone.core.events import NameKind
+from fieldstone.core.vocabulary import ConflictStatus
+from fieldstone.ports.views import (
+    AgentRow,
+    Change,
+    CommitUnit,
+    ConflictRow,
+    KeepHint,
+    PutAgent,
+    PutConflict,
+    PutName,
+    PutUnit,
+    ResolveConflict,
+    SetUnitStatus,
+    UnitRow,
+)
+
+
+class SqliteViews:
+    def __init__(self, near: apsw.Connection, span: Span) -> None:
+        self._near = near
+        self._span = span
+
+    async def name(self, of: NameKind, digest: bytes) -> int | None:
+        number: int | None = self._near.execute(SQL["find_name"], (self._span.stream_no, of, digest)).get
+        return number
+
+    async def agents(self) -> Sequence[AgentRow]:
+        return [AgentRow(*row) for row in self._all("all_agents")]
+
+    async def unit(self, unit_id: str) -> UnitRow | None:
+        for row in self._near.execute(SQL["find_unit"], (unit_id, self._span.stream_no)):
+            return UnitRow(*row)
+        return None
+
+    async def units(self, seqs: Sequence[int]) -> dict[int, UnitRow]:
+        found: dict[int, UnitRow] = {}
+        for seq in seqs:
+            for row in self._near.execute(SQL["get_unit"], (self._span.position(seq),)):
+                found[seq] = UnitRow(*row)
+        return found
+
+    async def scan_units(self, *, after: int, limit: int) -> Sequence[UnitRow]:
+        rows = self._near.execute(SQL["scan_units"], (self._span.position(after), self._span.end, limit))
+        return [UnitRow(*row) for row in rows]
+
+    async def units_of(self, agent: int) -> int:
+        count: int = self._near.execute(SQL["count_units_of"], (self._span.base, self._span.end, agent)).get
+        return count
+
+    async def conflicts(self, statuses: Sequence[ConflictStatus] | None = None) -> Sequence[ConflictRow]:
+        query = "all_conflicts" if statuses is None or "resolved" in statuses else "open_conflicts"
+        rows = (ConflictRow(*row) for row in self._all(query))
+        return [row for row in rows if statuses is None or row.status in statuses]
+
+    async def open_conflicts_of(self, unit: int) -> Sequence[ConflictRow]:
+        rows = self._near.execute(SQL["open_conflicts_of"], (self._span.stream_no, unit))
+        return [ConflictRow(*row) for row in rows]
+
+    async def hints(self) -> Sequence[int]:
+        return [row[0] for row in self._all("all_hints")]
+
+    async def checksum(self) -> str:
+        digest = hashlib.sha256()
+        names = "SELECT number, kind, digest FROM names WHERE stream_no = ? ORDER BY number"
+        for row in self._near.execute(names, (self._span.stream_no,)):
+            digest.update(repr(row).encode())
+        for query in ("all_agents", "scan_units", "all_conflicts", "all_hints"):
+            bounds = (self._span.base, self._span.end) + ((-1,) if query == "scan_units" else ())
+            for row in self._near.execute(SQL[query], bounds):
+                digest.update(repr(row).encode())
+        return digest.hexdigest()
+
+    def _all(self, query: str) -> apsw.Cursor:
+        return self._near.execute(SQL[query], (self._span.base, self._span.end))
+
+
+def write_changes(connection: apsw.Connection, span: Span, changes: Sequence[Change]) -> None:
+    """Write changes in bulk, kind by kind, in the order of `_STATEMENTS`: rows are made before they are altered."""
+    by_kind: dict[type[Change], list[Change]] = {}
+    for change in changes:
+        by_kind.setdefault(type(change), []).append(change)
+    for kind, (query, bindings) in _STATEMENTS.items():
+        if found := by_kind.get(kind):
+            connection.executemany(SQL[query], [bindings(change, span) for change in found])
+
+
+def erase_views(connection: apsw.Connection, span: Span) -> None:
+    for table in ("agents", "units", "conflicts", "hints"):
+        connection.execute(f"DELETE FROM {table} WHERE position > ? AND position <= ?", (span.base, span.end))
+    connection.execute("DELETE FROM names WHERE stream_no = ?", (span.stream_no,))
+
+
+Bindings = Callable[[Any, Span], tuple[Any, ...]]
+
+
+def _row_at_its_position(change: PutAgent | PutUnit | PutConflict, span: Span) -> tuple[Any, ...]:
+    return (span.base | change.row[0], *change.row[1:])
+
+
+def _name(change: PutName, span: Span) -> tuple[Any, ...]:
+    return (span.stream_no, change.row.of, change.row.digest, change.row.number)
+
+
+def _commit(change: CommitUnit, span: Span) -> tuple[Any, ...]:
+    return (change.epoch, change.committed_seq, change.score, span.base | change.unit)
+
+
+def _status(change: SetUnitStatus, span: Span) -> tuple[Any, ...]:
+    return (change.status, span.base | change.unit)
+
+
+def _resolve(change: ResolveConflict, span: Span) -> tuple[Any, ...]:
+    return (*change[1:], span.base | change.conflict)
+
+
+def _hint(change: KeepHint, span: Span) -> tuple[Any, ...]:
+    return (span.base | change.seq,)
+
+
+_STATEMENTS: Final[dict[type[Change], tuple[str, Bindings]]] = {
+    PutName: ("put_name", _name),
+    PutAgent: ("put_agent", _row_at_its_position),
+    PutUnit: ("put_unit", _row_at_its_position),
+    CommitUnit: ("commit_unit", _commit),
+    SetUnitStatus: ("set_unit_status", _status),
+    PutConflict: ("put_conflict", _row_at_its_position),
+    ResolveConflict: ("resolve_conflict", _resolve),
+    KeepHint: ("keep_hint", _hint),
+}

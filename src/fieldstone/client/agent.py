@@ -1,0 +1,206 @@
+"""An agent's side of a field: record what it found, attune to what matters to it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from fieldstone.client.door import Door
+from fieldstone.core.replies import (
+    Accepted,
+    AgentProfile,
+    Attunement,
+    AttunementOfIds,
+    AttuneReply,
+    Deregistered,
+    Detection,
+    Done,
+)
+from fieldstone.core.requests import Message, Order
+from fieldstone.core.units import Confidence, Intent, Relation
+from fieldstone.core.vocabulary import Mode, Operation
+from fieldstone.wire.messages import request_from
+
+T = TypeVar("T")
+
+
+class Agent:
+    """It remembers the epoch of the last answer, so that what it does next sorts after what it has seen."""
+
+    def __init__(self, door: Door, profile: AgentProfile, *, epoch: int = 0) -> None:
+        self._door = door
+        self.profile = profile
+        self.epoch = epoch
+
+    @property
+    def id(self) -> str:
+        return self.profile.id
+
+    @property
+    def role(self) -> str:
+        return self.profile.role
+
+    async def record(
+        self,
+        content: str,
+        *,
+        intent: str | Intent | Mapping[str, Any],
+        type: str = "finding",
+        confidence: float | Confidence | Mapping[str, Any] | None = None,
+        reasoning: str | None = None,
+        evidence: Sequence[str] = (),
+        assumptions: Sequence[str] = (),
+        relations: Sequence[Relation | Mapping[str, Any]] = (),
+        mode: Mode = "committed",
+        session_id: str | None = None,
+        id: str | None = None,
+    ) -> Accepted:
+        """Add a unit. `intent` says why; a committed unit needs `confidence` (0 to 1) and its `reasoning`.
+
+        With an `id`, sending the same record again returns the first answer and changes nothing.
+        """
+        fields: dict[str, Any] = {
+            "mode": mode,
+            "type": type,
+            "content": content,
+            "intent": {"purpose": intent} if isinstance(intent, str) else _plain(intent),
+        }
+        if isinstance(confidence, Confidence | Mapping):
+            fields["confidence"] = _plain(confidence)
+        elif confidence is not None or reasoning is not None or evidence or assumptions:
+            fields["confidence"] = {
+                "score": confidence,
+                "reasoning": reasoning,
+                "evidence": evidence,
+                "assumptions": assumptions,
+            }
+        if relations:
+            fields["relations"] = [_plain(relation) for relation in relations]
+        return await self._send("RECORD", fields, Accepted, session_id=session_id, message_id=id)
+
+    async def attune(
+        self,
+        context_hint: str | None = None,
+        *,
+        max_units: int = 20,
+        role: str | None = None,
+        interests: Sequence[str] | None = None,
+        since_epoch: int | None = None,
+        min_epoch: int | None = None,
+        sessions: Sequence[str] | None = None,
+        order: Order = "relevance",
+        include_own: bool = False,
+        include_drafts: bool = False,
+        include_archived: bool = False,
+    ) -> Attunement:
+        """What matters to this agent now, best first, each unit with a score and a reason."""
+        fields = self._attune_fields(context_hint, max_units, role, interests, since_epoch, min_epoch, sessions)
+        fields["scope"] |= {
+            "order": order,
+            "include_own": include_own,
+            "include_drafts": include_drafts,
+            "include_archived": include_archived,
+        }
+        return await self._send("ATTUNE", fields, AttuneReply)
+
+    async def attune_ids(
+        self, context_hint: str | None = None, *, max_units: int = 20, since_epoch: int | None = None
+    ) -> AttunementOfIds:
+        """The same, with ids and epochs only."""
+        fields = self._attune_fields(context_hint, max_units, None, None, since_epoch, None, None)
+        return await self._send("ATTUNE", fields | {"format": "ids_only"}, AttuneReply)
+
+    async def detect(self, **filter: Sequence[str]) -> Detection:
+        """The field's conflicts. Filters: status, types, involving_agents."""
+        fields: dict[str, Any] = {"mode": "list"}
+        if filter:
+            fields["filter"] = filter
+        return await self._send("DETECT", fields, Detection)
+
+    async def commit(
+        self,
+        memory_unit_id: str,
+        *,
+        confidence: float | None = None,
+        reasoning: str | None = None,
+        id: str | None = None,
+    ) -> Accepted:
+        """A draft takes effect."""
+        fields: dict[str, Any] = {"memory_unit_id": memory_unit_id}
+        if confidence is not None or reasoning is not None:
+            fields["confidence"] = {"score": confidence, "reasoning": reasoning}
+        return await self._send("COMMIT", fields, Accepted, message_id=id)
+
+    async def discard(self, memory_unit_id: str, *, reason: str | None = None, id: str | None = None) -> Done:
+        """A draft is given up."""
+        fields = {"memory_unit_id": memory_unit_id, "reason": reason}
+        return await self._send("DISCARD", fields, Done, message_id=id)
+
+    async def retract(self, memory_unit_id: str, *, reason: str, id: str | None = None) -> Done:
+        """A unit no longer stands."""
+        fields = {"memory_unit_id": memory_unit_id, "reason": reason}
+        return await self._send("RETRACT", fields, Done, message_id=id)
+
+    async def deregister(self) -> Deregistered:
+        """Leave. What was recorded stays."""
+        return await self._send("DEREGISTER", {"agent_id": self.id}, Deregistered)
+
+    async def _send(
+        self,
+        operation: Operation,
+        fields: Mapping[str, Any],
+        reply: type[T],
+        *,
+        session_id: str | None = None,
+        message_id: str | None = None,
+    ) -> T:
+        answer = await send(
+            self._door,
+            operation,
+            self.id,
+            fields,
+            reply,
+            session_id=session_id,
+            epoch=self.epoch,
+            message_id=message_id,
+        )
+        self.epoch = max(self.epoch, getattr(answer, "epoch", 0))
+        return answer
+
+    def _attune_fields(
+        self,
+        context_hint: str | None,
+        max_units: int,
+        role: str | None,
+        interests: Sequence[str] | None,
+        since_epoch: int | None,
+        min_epoch: int | None,
+        sessions: Sequence[str] | None,
+    ) -> dict[str, Any]:
+        scope = {"role": role or self.role, "max_units": max_units, "interests": interests, "sessions": sessions}
+        return {"scope": scope, "context_hint": context_hint, "since_epoch": since_epoch, "min_epoch": min_epoch}
+
+
+async def send(
+    door: Door,
+    operation: Operation,
+    agent_id: str,
+    fields: Mapping[str, Any],
+    reply: type[T],
+    *,
+    session_id: str | None = None,
+    epoch: int = 0,
+    message_id: str | None = None,
+) -> T:
+    request = request_from(operation, fields)
+    answer = await door.send(Message(operation, agent_id, request, session_id, epoch, message_id))
+    if not isinstance(answer, reply):
+        raise TypeError(f"{operation} was answered with a {type(answer).__name__}")
+    return answer
+
+
+def _plain(value: Any) -> Any:
+    """Structs go through the same check as mappings."""
+    return (
+        {name: getattr(value, name) for name in value.__struct_fields__}
+        if hasattr(value, "__struct_fields__")
+        else value
+    )

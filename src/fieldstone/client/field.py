@@ -1,0 +1,113 @@
+"""A field, as its users hold it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+from fieldstone.audit.verify import Verification
+from fieldstone.client.agent import Agent, send
+from fieldstone.client.door import Door
+from fieldstone.client.sync import SyncFace
+from fieldstone.core.conflicts import Conflict
+from fieldstone.core.errors import AgentIdTaken
+from fieldstone.core.replies import AgentProfile, FieldStatus, Registered
+from fieldstone.core.units import MemoryUnit
+from fieldstone.core.vocabulary import ConflictStatus
+from fieldstone.field.field import LogPage
+from fieldstone.field.rebuild import Rebuilt
+from fieldstone.field.transfer import Imported
+
+
+class Field:
+    """Open it with `async with` (native) or with `with` (the same methods, without await)."""
+
+    def __init__(self, open_door: Callable[[], Awaitable[Door]]) -> None:
+        self._open_door = open_door
+        self._door: Door | None = None
+        self._face: SyncFace | None = None
+
+    async def __aenter__(self) -> "Field":
+        self._door = await self._open_door()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __enter__(self) -> Any:
+        self._face = SyncFace.start(self)
+        return self._face
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._face is not None:
+            self._face.stop()
+            self._face = None
+
+    async def agent(self, id: str, *, role: str, interests: Sequence[str] = (), authority: int | None = None) -> Agent:
+        """Join as this agent, or resume as it where it is registered already."""
+        try:
+            return await self.register(id, role=role, interests=interests, authority=authority)
+        except AgentIdTaken:
+            for profile in await self.door.agents():
+                if profile.id == id:
+                    return Agent(self.door, profile)
+            raise
+
+    async def register(
+        self,
+        id: str,
+        *,
+        role: str,
+        interests: Sequence[str] = (),
+        authority: int | None = None,
+        required_operations: Sequence[str] = (),
+    ) -> Agent:
+        """Join as a new agent. An id that another active agent has is refused (AGENT_ID_TAKEN)."""
+        fields: dict[str, Any] = {"id": id, "role": role, "interests": interests}
+        if authority is not None:
+            fields["authority"] = authority
+        if required_operations:
+            fields["required_operations"] = required_operations
+        registered = await send(self.door, "REGISTER", id, fields, Registered)
+        return Agent(self.door, registered.agent, epoch=registered.epoch)
+
+    async def status(self) -> FieldStatus:
+        return await self.door.status()
+
+    async def agents(self) -> Sequence[AgentProfile]:
+        return await self.door.agents()
+
+    async def conflicts(self, statuses: Sequence[ConflictStatus] | None = None) -> Sequence[Conflict]:
+        return await self.door.conflicts(statuses)
+
+    async def unit(self, unit_id: str) -> MemoryUnit:
+        return await self.door.unit(unit_id)
+
+    async def log(self, *, after: int = 0, limit: int = 100) -> LogPage:
+        return await self.door.log(after=after, limit=limit)
+
+    async def verify(self) -> Verification:
+        return await self.door.verify()
+
+    async def rebuild(self) -> Rebuilt:
+        return await self.door.rebuild()
+
+    def export(self) -> AsyncIterator[bytes]:
+        return self.door.export()
+
+    async def import_lines(self, lines: Iterable[bytes]) -> Imported:
+        return await self.door.import_lines(lines)
+
+    async def close(self) -> None:
+        if self._door is not None:
+            await self._door.close()
+            self._door = None
+
+    @property
+    def door(self) -> Door:
+        if self._door is None:
+            raise RuntimeError("The field is not open: use `async with open_field(…)`, or `with open_field(…)`.")
+        return self._door

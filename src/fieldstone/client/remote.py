@@ -1,0 +1,150 @@
+"""A field behind a server, over HTTP."""
+
+import asyncio
+import random
+import uuid
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import httpx
+from msgspec import DecodeError, Struct, json
+
+from fieldstone.audit.verify import Verification
+from fieldstone.core.conflicts import Conflict
+from fieldstone.core.errors import FieldError, InternalError, ShuttingDown
+from fieldstone.core.replies import AgentProfile, AttunementOfIds, FieldStatus, Reply
+from fieldstone.core.requests import Attune, Message
+from fieldstone.core.units import MemoryUnit
+from fieldstone.core.vocabulary import ConflictStatus
+from fieldstone.field.field import LogPage
+from fieldstone.field.rebuild import Rebuilt
+from fieldstone.field.transfer import Imported
+from fieldstone.wire.errors import ErrorBody, error_from
+from fieldstone.wire.messages import encode_message
+from fieldstone.wire.operations import OPERATION_ROUTES
+
+TRIES: Final = 4  # the message id makes sending again safe
+FIRST_PAUSE_S: Final = 0.1
+TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
+LONG_TIMEOUT: Final = httpx.Timeout(None, connect=5.0)  # verify, rebuild and import take as long as the log is
+
+_ROUTES: Final = {route.operation: route for route in OPERATION_ROUTES}
+T = TypeVar("T")
+
+
+class Agents(Struct, frozen=True):
+    agents: tuple[AgentProfile, ...]
+
+
+class Conflicts(Struct, frozen=True):
+    conflicts: tuple[Conflict, ...]
+
+
+class Views(Struct, frozen=True):
+    views: Rebuilt
+
+
+class ServerUnreachable(ConnectionError):
+    """No server answers at this address."""
+
+
+class RemoteField:
+    def __init__(self, url: str, client: httpx.AsyncClient) -> None:
+        self._url = url
+        self._client = client
+
+    async def send(self, message: Message) -> Reply:
+        route = _ROUTES[message.operation]
+        wanted = _wants_ids(message)
+        body = encode_message(message, message.id or f"msg-{uuid.uuid4().hex}")
+        return await self._ask("POST", route.path, AttunementOfIds if wanted else route.reply, content=body)
+
+    async def status(self) -> FieldStatus:
+        return await self._ask("GET", "/v1/field/status", FieldStatus)
+
+    async def agents(self) -> Sequence[AgentProfile]:
+        return (await self._ask("GET", "/v1/agents", Agents)).agents
+
+    async def conflicts(self, statuses: Sequence[ConflictStatus] | None = None) -> Sequence[Conflict]:
+        params = {} if statuses is None else {"status": ",".join(statuses)}
+        return (await self._ask("GET", "/v1/conflicts", Conflicts, params=params)).conflicts
+
+    async def unit(self, unit_id: str) -> MemoryUnit:
+        return await self._ask("GET", f"/v1/units/{unit_id}", MemoryUnit)
+
+    async def log(self, *, after: int = 0, limit: int = 100) -> LogPage:
+        return await self._ask("GET", "/v1/log", LogPage, params={"after": str(after), "limit": str(limit)})
+
+    async def verify(self) -> Verification:
+        return await self._ask("POST", "/v1/verify", Verification, timeout=LONG_TIMEOUT)
+
+    async def rebuild(self) -> Rebuilt:
+        return (await self._ask("POST", "/v1/rebuild", Views, timeout=LONG_TIMEOUT)).views
+
+    async def export(self) -> AsyncIterator[bytes]:
+        async with self._client.stream("GET", "/v1/export", timeout=LONG_TIMEOUT) as answer:
+            if answer.status_code != httpx.codes.OK:
+                raise _error(answer.status_code, await answer.aread())
+            async for chunk in answer.aiter_bytes():
+                yield chunk
+
+    async def import_lines(self, lines: Iterable[bytes]) -> Imported:
+        body = b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines)
+        return await self._ask("POST", "/v1/import", Imported, content=body, timeout=LONG_TIMEOUT)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        reply: type[T],
+        *,
+        content: bytes | None = None,
+        params: Mapping[str, str] | None = None,
+        timeout: httpx.Timeout = TIMEOUT,
+    ) -> T:
+        answer = await self._try(method, path, content=content, params=params, timeout=timeout)
+        if answer.status_code >= httpx.codes.BAD_REQUEST:
+            raise _error(answer.status_code, answer.content)
+        return json.decode(answer.content, type=reply)
+
+    async def _try(self, method: str, path: str, **how: Any) -> httpx.Response:
+        """Ask again where the server was not reached or is just going away."""
+        for attempt in range(TRIES):
+            last = attempt == TRIES - 1
+            try:
+                answer = await self._client.request(method, path, **how)
+                if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE or last:
+                    return answer
+            except httpx.TransportError as error:
+                if last:
+                    raise ServerUnreachable(
+                        f"{self._url} does not answer: {str(error) or type(error).__name__}."
+                    ) from error
+            await asyncio.sleep(FIRST_PAUSE_S * 2**attempt * random.uniform(0.5, 1.0))
+        raise ShuttingDown
+
+
+async def connect(url: str) -> RemoteField:
+    """Connect, and see that a field is there."""
+    client = httpx.AsyncClient(base_url=url.rstrip("/"), headers={"content-type": "application/json"})
+    remote = RemoteField(url, client)
+    try:
+        await remote.status()
+    except BaseException:
+        await client.aclose()
+        raise
+    return remote
+
+
+def _wants_ids(message: Message) -> bool:
+    return isinstance(message.request, Attune) and message.request.format == "ids_only"
+
+
+def _error(status: int, body: bytes) -> FieldError:
+    try:
+        return error_from(json.decode(body, type=ErrorBody), status)
+    except DecodeError:
+        return InternalError(f"the server answered {status} with a body that is not the Field's.")

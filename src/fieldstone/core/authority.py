@@ -1,0 +1,28 @@
+"""Who may do what: the least authority of each operation."""
+
+from typing import Final
+
+from fieldstone.core.errors import Forbidden
+from fieldstone.core.vocabulary import Operation
+
+RECORD_COMMITTED: Final = 4
+RECORD_DRAFT: Final = 2
+SUPERSEDE_ANOTHERS: Final = 4
+RECORD_DIRECTIVE: Final = 10
+DEREGISTER_ANOTHER: Final = 8
+RETRACT_ANOTHERS: Final = 8
+
+LEAST_AUTHORITY: Final[dict[Operation, int]] = {
+    "RECORD": RECORD_DRAFT,
+    "COMMIT": RECORD_COMMITTED,
+    "DISCARD": RECORD_DRAFT,
+    "RETRACT": RECORD_COMMITTED,
+    "ATTUNE": 2,
+    "DETECT": 4,
+    "DEREGISTER": 4,
+}
+
+
+def check_authority(has: int, needs: int, what: str) -> None:
+    if has < needs:
+        raise Forbidden(f"{what} needs authority {needs}; this agent has {has}.")

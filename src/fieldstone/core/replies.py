@@ -1,0 +1,134 @@
+"""What the Field answers: one frozen value for each operation."""
+
+from typing import Generic, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from fieldstone.core.conflicts import Conflict
+from fieldstone.core.units import MemoryUnit, ScopedMemoryUnit, Shown, UnitRef
+from fieldstone.core.vocabulary import AgentStatus
+
+
+class Warning(Struct, frozen=True):
+    """Something the caller should know of a request that was carried out."""
+
+    code: Literal["REDACTED", "FIELD_IGNORED", "ENRICHMENT_FAILED", "DETECTION_TIMEOUT"]
+    message: str
+
+
+Warnings = tuple[Warning, ...] | UnsetType
+
+
+class AgentProfile(Struct, frozen=True):
+    id: str
+    role: str
+    status: AgentStatus
+    interests: tuple[str, ...]
+    current_task_id: str | None = None
+    authority: int = 4
+
+
+class FieldCapabilities(Struct, frozen=True):
+    conformance_level: int
+    supported_operations: tuple[str, ...]
+    protocol_version: str
+    persistence: bool
+    conflict_strategies: tuple[str, ...]
+
+
+class Registered(Struct, frozen=True):
+    agent: AgentProfile
+    field_capabilities: FieldCapabilities
+    epoch: int
+    status: Literal["registered"] = "registered"
+    rejection_reason: None = None
+    warnings: Warnings = UNSET
+
+
+class Cleanup(Struct, frozen=True):
+    units_orphaned: int
+    tasks_reassigned: int
+
+
+class Deregistered(Struct, frozen=True):
+    status: Literal["ok", "not_found"]
+    cleanup: Cleanup
+    epoch: int
+
+
+class Accepted(Struct, frozen=True):
+    """RECORD and COMMIT: the unit is on disk."""
+
+    memory_unit_id: str
+    epoch: int
+    conflicts_detected: tuple[str, ...] = ()
+    status: Literal["accepted"] = "accepted"
+    rejection_reason: None = None
+    warnings: Warnings = UNSET
+
+
+class Done(Struct, frozen=True):
+    """RETRACT and DISCARD."""
+
+    memory_unit_id: str
+    epoch: int
+    status: Literal["ok"] = "ok"
+    warnings: Warnings = UNSET
+
+
+class ContextBudget(Struct, frozen=True):
+    units_returned: int
+    units_available: int
+    tokens_used: int | None = None
+    tokens_budget: int | None = None
+    next_since_epoch: int | UnsetType = UNSET
+
+
+class AttuneReply(Struct, Generic[Shown], frozen=True):
+    record: tuple[ScopedMemoryUnit[Shown], ...]
+    conflicts: tuple[Conflict, ...]
+    context_budget: ContextBudget
+    epoch: int
+    status: Literal["ok"] = "ok"
+    warnings: Warnings = UNSET
+
+
+Attunement = AttuneReply[MemoryUnit]
+AttunementOfIds = AttuneReply[UnitRef]
+
+
+class ScanCoverage(Struct, frozen=True):
+    units_scanned: int
+    new_conflicts_found: int
+
+
+class Detection(Struct, frozen=True):
+    conflicts: tuple[Conflict, ...]
+    scan_coverage: ScanCoverage
+    epoch: int
+    status: Literal["ok"] = "ok"
+    warnings: Warnings = UNSET
+
+
+class FieldStatus(Struct, frozen=True):
+    """GET /v1/field/status."""
+
+    tenant: str
+    field: str
+    epoch: int
+    conformance_level: int
+    supported_operations: tuple[str, ...]
+    protocol_version: str
+    units: int
+    agents: int
+    conflicts_open: int
+    log_entries: int
+    text_index_position: int
+    store: str
+    bytes: int
+    version: str
+    open_mode: bool = True
+    status: Literal["ok"] = "ok"
+
+
+Reply = Registered | Deregistered | Accepted | Done | Attunement | AttunementOfIds | Detection

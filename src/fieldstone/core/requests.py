@@ -1,0 +1,114 @@
+"""What agents ask for: one frozen value for each operation, decoded once at the edge."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from fieldstone.core.units import Confidence, Intent, Relation
+from fieldstone.core.vocabulary import Mode, Operation
+
+Format = Literal["full", "summary", "ids_only"]
+Order = Literal["relevance", "epoch"]
+TemporalLayer = Literal["past", "present", "future"]
+DetectMode = Literal["check", "scan", "list"]
+
+
+class Register(Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    role: str
+    interests: tuple[str, ...] | None = None
+    required_operations: tuple[str, ...] | None = None
+    authority: int | None = None
+
+
+class Deregister(Struct, frozen=True, forbid_unknown_fields=True):
+    agent_id: str
+
+
+class Record(Struct, frozen=True, forbid_unknown_fields=True):
+    """Fields whose absence has a code of its own are optional here and required in `validate`."""
+
+    mode: Mode
+    type: str
+    content: str
+    intent: Intent | None = None
+    confidence: Confidence | None = None
+    relations: tuple[Relation, ...] | None = None
+
+
+class Scope(Struct, frozen=True, forbid_unknown_fields=True):
+    role: str
+    max_units: int
+    max_tokens: int | None = None
+    interests: tuple[str, ...] | None = None
+    active_task_id: str | None = None
+    temporal_layers: tuple[TemporalLayer, ...] | None = None
+    relevance_threshold: float | None = None
+    recency_weight: float | None = None
+    since_epoch: int | None = None
+    include_own: bool = False
+    include_archived: bool = False
+    include_drafts: bool = False
+    sessions: tuple[str, ...] | None = None
+    order: Order = "relevance"
+
+
+class Attune(Struct, frozen=True, forbid_unknown_fields=True):
+    scope: Scope
+    context_hint: str | None = None
+    format: Format = "full"
+    since_epoch: int | None = None
+    min_epoch: int | None = None
+
+
+class DetectFilter(Struct, frozen=True, forbid_unknown_fields=True):
+    status: tuple[str, ...] | None = None
+    types: tuple[str, ...] | None = None
+    involving_agents: tuple[str, ...] | None = None
+
+
+class Detect(Struct, frozen=True, forbid_unknown_fields=True):
+    mode: DetectMode
+    target_id: str | None = None
+    filter: DetectFilter | None = None
+    after_epoch: int | None = None
+
+
+class Commit(Struct, frozen=True, forbid_unknown_fields=True):
+    memory_unit_id: str
+    confidence: Confidence | None = None
+
+
+class Discard(Struct, frozen=True, forbid_unknown_fields=True):
+    memory_unit_id: str
+    reason: str | None = None
+
+
+class Retract(Struct, frozen=True, forbid_unknown_fields=True):
+    memory_unit_id: str
+    reason: str
+
+
+Request = Register | Deregister | Record | Attune | Detect | Commit | Discard | Retract
+
+REQUESTS: dict[Operation, type[Request]] = {
+    "REGISTER": Register,
+    "DEREGISTER": Deregister,
+    "RECORD": Record,
+    "ATTUNE": Attune,
+    "DETECT": Detect,
+    "COMMIT": Commit,
+    "DISCARD": Discard,
+    "RETRACT": Retract,
+}
+
+
+class Message(Struct, frozen=True):
+    """A decoded envelope. `id` is None where the library itself makes the call: nobody can send it twice."""
+
+    operation: Operation
+    agent_id: str
+    request: Request
+    session_id: str | None = None
+    epoch: int = 0
+    id: str | None = None

@@ -1,0 +1,71 @@
+"""Memory units as agents see them, and what is in them."""
+
+from typing import Generic, TypeVar
+
+from msgspec import UNSET, Struct, UnsetType
+
+from fieldstone.core.vocabulary import Mode, RelationType, UnitStatus
+
+
+class Intent(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Why a unit was recorded. The purpose is what makes a memory usable by others."""
+
+    purpose: str | None = None
+    task_id: str | None = None
+    question: str | None = None
+
+
+class Confidence(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    score: float | None = None
+    reasoning: str | None = None
+    evidence: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+
+class Relation(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    type: RelationType
+    target_id: str
+    description: str | None = None
+
+
+class Source(Struct, frozen=True):
+    """Where a unit came from. The Field writes it; an agent cannot."""
+
+    agent_id: str
+    agent_role: str
+    session_id: str | None
+    timestamp: str
+
+
+class MemoryUnit(Struct, frozen=True):
+    id: str
+    mode: Mode
+    type: str
+    content: str
+    intent: Intent
+    confidence: Confidence | None
+    source: Source
+    relations: tuple[Relation, ...]
+    status: UnitStatus
+    epoch: int
+    archived_epoch: int | UnsetType = UNSET
+
+
+class UnitRef(Struct, frozen=True):
+    """What `ids_only` returns of a unit."""
+
+    id: str
+    epoch: int
+
+
+Shown = TypeVar("Shown", MemoryUnit, UnitRef)
+
+
+class ScopedMemoryUnit(Struct, Generic[Shown], frozen=True):
+    """A unit as ATTUNE brings it: how much it matters to this agent, and why."""
+
+    memory_unit: Shown
+    relevance_score: float
+    relevance_reason: str
+    format: str
+    factors: dict[str, float] | UnsetType = UNSET

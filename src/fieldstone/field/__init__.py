@@ -1,0 +1,1 @@
+"""The Akashik operations: one file each, readable top to bottom."""

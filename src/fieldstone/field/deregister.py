@@ -1,0 +1,45 @@
+"""DEREGISTER: an agent leaves. What it recorded stays, and stays visible."""
+
+from collections.abc import Sequence
+
+from fieldstone.core.agents import check_move
+from fieldstone.core.authority import DEREGISTER_ANOTHER, LEAST_AUTHORITY, check_authority
+from fieldstone.core.events import AgentDeregistered
+from fieldstone.core.replies import Cleanup, Deregistered
+from fieldstone.core.requests import Deregister, Message
+from fieldstone.core.text import CleanText
+from fieldstone.field.desk import Desk, Draft
+from fieldstone.ports.views import Views
+
+
+class Deregistering:
+    def __init__(self, message: Message, request: Deregister, views: Views) -> None:
+        self.message = message
+        self._request = request
+        self._views = views
+
+    def texts(self) -> Sequence[str]:
+        return ()
+
+    def names(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Deregistered]:
+        leaves_itself = self._request.agent_id == self.message.agent_id
+        leaving = desk.agent(self._request.agent_id)
+        by = leaving if leaves_itself else desk.active_agent(self.message.agent_id)
+        draft = desk.draft(self.message.epoch)
+        if leaving is None or by is None or not leaving.active:
+            return draft, Deregistered("not_found", Cleanup(0, 0), desk.epoch)
+        if leaves_itself:
+            check_authority(by.authority, LEAST_AUTHORITY["DEREGISTER"], "DEREGISTER")
+        else:
+            check_authority(by.authority, DEREGISTER_ANOTHER, "DEREGISTER of another agent")
+        check_move(leaving.id, leaving.status, "offline")
+        draft.append(
+            AgentDeregistered(
+                agent=leaving.number, registration=leaving.registration, authority=leaving.authority, by=by.number
+            )
+        )
+        orphaned = await self._views.units_of(leaving.number)
+        return draft, Deregistered("ok", Cleanup(orphaned, 0), draft.epoch)

@@ -1,0 +1,252 @@
+"""The desk: where one group of requests is decided, on top of what is committed.
+
+Requests of a group see what the ones before them decided, although nothing is written yet. A request that is refused
+leaves nothing: its draft is dropped. When the group is on disk, the desk's state is published; when the disk refuses,
+the desk is dropped and nothing has happened.
+"""
+
+from collections.abc import Sequence
+from itertools import chain, islice
+
+from fieldstone.core import clock
+from fieldstone.core.agents import AgentFacts
+from fieldstone.core.chain import link, seal
+from fieldstone.core.errors import AgentNotRegistered
+from fieldstone.core.events import (
+    AgentDeregistered,
+    AgentRegistered,
+    AgentTexts,
+    AnyEvent,
+    Entry,
+    NameCoined,
+    NameKind,
+    NameText,
+    TextBundle,
+    UnitRecorded,
+    UnitTexts,
+    decode_entry,
+    decode_texts,
+    encode_entry,
+    encode_texts,
+)
+from fieldstone.core.limits import KEPT_HINTS
+from fieldstone.core.text import CleanText
+from fieldstone.field.state import FieldState
+from fieldstone.ports.log import Head, StoredEntry, StoredText
+from fieldstone.ports.replies import RememberedReply
+from fieldstone.ports.store import Commit
+from fieldstone.ports.views import (
+    Change,
+    CommitUnit,
+    ConflictRow,
+    KeepHint,
+    PutConflict,
+    PutUnit,
+    ResolveConflict,
+    SetUnitStatus,
+    UnitRow,
+)
+from fieldstone.ports.world import Ids
+from fieldstone.projections.views import project
+
+
+class Draft:
+    """What one request decides, as long as it has not decided to the end."""
+
+    def __init__(self, desk: "Desk", first_seq: int, epoch: int, at_ms: int) -> None:
+        self._desk = desk
+        self._first_seq = first_seq
+        self._coined: dict[tuple[NameKind, str], int] = {}
+        self.epoch = epoch
+        self.at_ms = at_ms
+        self.events: list[tuple[AnyEvent, TextBundle | None]] = []
+
+    def append(self, event: AnyEvent, texts: TextBundle | None = None) -> int:
+        """The number of the entry that this will be."""
+        self.events.append((event, texts))
+        return self._first_seq + len(self.events) - 1
+
+    async def number_of(self, kind: NameKind, name: CleanText) -> int:
+        """The number that stands for a name, coined if it is new."""
+        number = await self._desk.number(kind, name) or self._coined.get((kind, name))
+        if number is None:
+            number = self._coined[kind, name] = self.append(NameCoined(of=kind), NameText(name))
+        return number
+
+
+class Desk:
+    def __init__(self, state: FieldState, ids: Ids, at_ms: int, epoch_leap: int) -> None:
+        self._state = state
+        self._ids = ids
+        self._at_ms = at_ms
+        self._epoch_leap = epoch_leap
+        self._head = state.head
+        self._entries: list[StoredEntry] = []
+        self._texts: list[StoredText] = []
+        self._changes: list[Change] = []
+        self._erased: list[int] = []
+        self.replies: list[RememberedReply] = []
+        self.epoch = state.epoch
+        # What this group has read or changed so far, on top of the store: a row that is changed was read before.
+        self._agents: dict[str, AgentFacts] = {}
+        self._numbers: dict[tuple[NameKind, str], int] = {}
+        self._names: dict[int, str] = {}
+        self._units: dict[int, UnitRow] = {}
+        self._unit_seqs: dict[str, int] = {}
+        self.unit_texts: dict[int, UnitTexts] = {}
+        self._recorded: dict[int, UnitRecorded] = {}
+        self._conflicts: dict[int, ConflictRow] = {}
+        self._hints: list[int] = []
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def agent(self, agent_id: str) -> AgentFacts | None:
+        return self._agents.get(agent_id) or self._state.agents.get(agent_id)
+
+    def active_agent(self, agent_id: str) -> AgentFacts:
+        agent = self.agent(agent_id)
+        if agent is None or not agent.active:
+            raise AgentNotRegistered
+        return agent
+
+    async def number(self, kind: NameKind, name: str) -> int | None:
+        return self._numbers.get((kind, name)) or await self._state.names.number(kind, name)
+
+    async def unit(self, unit_id: str) -> UnitRow | None:
+        seq = self._unit_seqs.get(unit_id)
+        if seq is not None:
+            return self._units[seq]
+        row = await self._state.store.views.unit(unit_id)
+        return self._units.setdefault(row.seq, row) if row else None
+
+    async def unit_at(self, seq: int) -> UnitRow:
+        if seq not in self._units:
+            self._units[seq] = (await self._state.store.views.units([seq]))[seq]
+        return self._units[seq]
+
+    async def texts_of(self, seq: int) -> UnitTexts | None:
+        if seq in self.unit_texts:
+            return self.unit_texts[seq]
+        stored = (await self._state.store.texts.get([seq])).get(seq)
+        return decode_texts(stored.body, UnitTexts) if stored else None
+
+    async def recorded(self, seq: int) -> UnitRecorded:
+        """The event that brought a unit."""
+        if seq in self._recorded:
+            return self._recorded[seq]
+        event = decode_entry((await self._state.store.log.read(after=seq - 1, limit=1))[0].body).event
+        if not isinstance(event, UnitRecorded):
+            raise TypeError(f"entry {seq} brought no unit")
+        return event
+
+    async def open_conflicts_of(self, unit: int) -> list[ConflictRow]:
+        for row in await self._state.store.views.open_conflicts_of(unit):
+            self._conflicts.setdefault(row.seq, row)
+        rows = self._conflicts.values()
+        return [row for row in rows if row.status != "resolved" and unit in (row.unit_a, row.unit_b)]
+
+    # --- deciding -----------------------------------------------------------------------------------------------------
+
+    def draft(self, received_epoch: int) -> Draft:
+        """A step of the clock for a request that changes something."""
+        clock.check_epoch(self.epoch, received_epoch, leap=self._epoch_leap)
+        return Draft(self, self._head.seq + 1, clock.after_write(self.epoch, received_epoch), self._at_ms)
+
+    def quiet_draft(self, epoch: int) -> Draft:
+        """For what a read leaves behind: no step of the clock, at most a raise."""
+        return Draft(self, self._head.seq + 1, clock.after_read(self.epoch, epoch), self._at_ms)
+
+    def accept(self, draft: Draft) -> None:
+        if not draft.events:
+            return
+        for event, texts in draft.events:
+            self._append(event, texts, draft)
+        self.epoch = draft.epoch
+
+    def commit(self) -> Commit:
+        return Commit(self._entries, self._texts, self._changes, self.replies, self._hints_to_erase())
+
+    def publish(self) -> None:
+        """The group is on disk: what it changed is now what is."""
+        state = self._state
+        state.head = self._head
+        state.agents.update(self._agents)
+        for (kind, name), number in self._numbers.items():
+            state.names.learn(kind, name, number)
+        state.columns.apply(self._changes)
+        state.hints.extend(self._hints)
+        for _ in self._erased:
+            state.hints.popleft()
+        state.publish_epoch(self.epoch)
+
+    def _append(self, event: AnyEvent, texts: TextBundle | None, draft: Draft) -> None:
+        seq = self._head.seq + 1
+        text_hash = None
+        if texts is not None:
+            salt, encoded = self._ids.salt(), encode_texts(texts)
+            text_hash = seal(salt, encoded)
+            self._texts.append(StoredText(seq, salt, encoded))
+        entry = Entry(seq, draft.epoch, draft.at_ms, event, text_hash)
+        body = encode_entry(entry)
+        self._head = Head(seq, link(self._head.hash, body))
+        self._entries.append(StoredEntry(seq, body, self._head.hash))
+        changes = project(entry, texts, self._state.names.digest)
+        self._changes.extend(changes)
+        self._remember(entry, texts, changes)
+
+    def _remember(self, entry: Entry, texts: TextBundle | None, changes: Sequence[Change]) -> None:
+        event = entry.event
+        if isinstance(event, UnitRecorded) and isinstance(texts, UnitTexts):
+            self._recorded[entry.seq] = event
+            self.unit_texts[entry.seq] = texts
+        elif isinstance(event, NameCoined) and isinstance(texts, NameText):
+            self._numbers[event.of, texts.name] = entry.seq
+            self._names[entry.seq] = texts.name
+        elif isinstance(event, AgentRegistered) and isinstance(texts, AgentTexts):
+            self._remember_agent(entry, event, texts)
+        elif isinstance(event, AgentDeregistered):
+            self._remember_departure(event)
+        for change in changes:
+            self._overlay(change)
+
+    def _remember_agent(self, entry: Entry, event: AgentRegistered, texts: AgentTexts) -> None:
+        name = self._agent_name(event.agent)
+        self._agents[name] = AgentFacts(
+            name, event.agent, entry.seq, "idle", event.authority, texts.role, tuple(texts.interests)
+        )
+
+    def _remember_departure(self, event: AgentDeregistered) -> None:
+        known = self.agent(self._agent_name(event.agent))
+        if known is not None:
+            self._agents[known.id] = AgentFacts(
+                known.id, known.number, known.registration, "offline", known.authority, known.role, known.interests
+            )
+
+    def _agent_name(self, number: int) -> str:
+        if number in self._names:
+            return self._names[number]
+        return next(agent.id for agent in self._state.agents.values() if agent.number == number)
+
+    def _overlay(self, change: Change) -> None:
+        match change:
+            case PutUnit(row):
+                self._units[row.seq] = row
+                self._unit_seqs[row.id] = row.seq
+            case SetUnitStatus(unit, status) if unit in self._units:
+                self._units[unit] = self._units[unit]._replace(status=status)
+            case CommitUnit(unit, epoch) if unit in self._units:
+                self._units[unit] = self._units[unit]._replace(mode="committed", status="active", epoch=epoch)
+            case PutConflict(conflict):
+                self._conflicts[conflict.seq] = conflict
+            case ResolveConflict(conflict=seq) if seq in self._conflicts:
+                self._conflicts[seq] = self._conflicts[seq]._replace(status="resolved")
+            case KeepHint(seq):
+                self._hints.append(seq)
+            case _:
+                pass
+
+    def _hints_to_erase(self) -> Sequence[int]:
+        excess = len(self._state.hints) + len(self._hints) - KEPT_HINTS
+        if excess > 0:
+            self._erased = list(islice(chain(self._state.hints, self._hints), excess))
+        return self._erased

@@ -1,0 +1,239 @@
+"""One open field: it holds the ports, and one line for each thing that can be asked of it."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from fieldstone.audit.verify import Progress, Verification, verify
+from fieldstone.core.conflicts import Conflict
+from fieldstone.core.errors import InvalidPayload, UnitNotFound
+from fieldstone.core.events import Entry, UnitTexts, decode_entry
+from fieldstone.core.replies import AgentProfile, FieldCapabilities, FieldStatus, Reply
+from fieldstone.core.requests import (
+    Attune,
+    Commit,
+    Deregister,
+    Detect,
+    Discard,
+    Message,
+    Record,
+    Register,
+    Retract,
+)
+from fieldstone.core.units import MemoryUnit
+from fieldstone.core.validate import Rules, check_message
+from fieldstone.core.vocabulary import UNRESOLVED_STATUSES, ConflictStatus
+from fieldstone.field.attune import attune
+from fieldstone.field.commit import Committing
+from fieldstone.field.deregister import Deregistering
+from fieldstone.field.detect import detect
+from fieldstone.field.discard import Discarding
+from fieldstone.field.idempotency import fingerprint
+from fieldstone.field.reads import Reads
+from fieldstone.field.rebuild import Rebuilt, rebuild
+from fieldstone.field.record import Recording
+from fieldstone.field.register import Registering
+from fieldstone.field.retract import Retracting
+from fieldstone.field.state import FieldState
+from fieldstone.field.transfer import Imported, export, import_lines
+from fieldstone.field.work import Work
+from fieldstone.field.writer import Writer
+from fieldstone.ports.lease import Lease
+from fieldstone.ports.store import Store
+from fieldstone.ports.world import Clock, Ids
+from fieldstone.projections.text_follower import TextFollower, searchable
+from fieldstone.redact import Harness
+
+PROTOCOL_VERSION: Final = "0.1.0"
+LOG_PAGE_ENTRIES: Final = 1_000
+FORGOTTEN_AT_ONCE: Final = 10_000  # answers dropped in one transaction
+
+
+class LogLine(Struct, frozen=True):
+    """An entry as the log shows it, with the hash that the chain gives it."""
+
+    entry: Entry
+    hash: str
+
+
+class LogPage(Struct, frozen=True):
+    entries: tuple[LogLine, ...]
+    next: int | None
+
+
+class Options(Struct, frozen=True):
+    """What a field's settings decide."""
+
+    rules: Rules = Rules()
+    log_reads: bool = True
+    remember_replies_ms: int = 24 * 60 * 60 * 1000
+    version: str = ""
+
+
+class LocalField:
+    """A field in this process. Every request goes through `send`; the rest is for operators."""
+
+    def __init__(
+        self,
+        store: Store,
+        state: FieldState,
+        *,
+        clock: Clock,
+        ids: Ids,
+        harness: Callable[[], Harness],
+        options: Options,
+        lease: Lease | None = None,
+    ) -> None:
+        self._store = store
+        self._state = state
+        self._clock = clock
+        self._ids = ids
+        self._harness = harness
+        self._options = options
+        self._lease = lease
+        self._follower = TextFollower(store)
+        self._writer = Writer(state, harness, clock, ids, options.rules, self._follow)
+        self._reads = Reads(state, self._writer, self._follower, options.rules, log_reads=options.log_reads)
+        self._closed = False
+
+    async def send(self, message: Message) -> Reply:
+        """One operation: validated, then carried out."""
+        check_message(message, self._options.rules)
+        match message.request:
+            case Attune() as request:
+                return await attune(self._reads, message, request)
+            case Detect() as request:
+                return await detect(self._reads, message, request)
+            case _:
+                return await self._writer.submit(self._work(message), fingerprint(message, self._store.digest_key))
+
+    def _work(self, message: Message) -> Work:
+        match message.request:
+            case Record() as request:
+                return Recording(message, request, self._ids)
+            case Register() as request:
+                return Registering(message, request, self.capabilities)
+            case Deregister() as request:
+                return Deregistering(message, request, self._store.views)
+            case Commit() as request:
+                return Committing(message, request, self._ids, self._options.rules)
+            case Discard() as request:
+                return Discarding(message, request)
+            case Retract() as request:
+                return Retracting(message, request)
+            case Attune() | Detect():
+                raise TypeError("reads are not work")
+            case _:
+                assert_never(message.request)
+
+    # --- for operators ------------------------------------------------------------------------------------------------
+
+    @property
+    def capabilities(self) -> FieldCapabilities:
+        rules = self._options.rules
+        return FieldCapabilities(
+            rules.conformance_level, rules.supported_operations, PROTOCOL_VERSION, self._store.durable, ()
+        )
+
+    @property
+    def writable(self) -> bool:
+        return not self._closed
+
+    async def status(self) -> FieldStatus:
+        state, rules = self._state, self._options.rules
+        return FieldStatus(
+            tenant=self._store.key.tenant,
+            field=self._store.key.field,
+            epoch=state.epoch,
+            conformance_level=rules.conformance_level,
+            supported_operations=rules.supported_operations,
+            protocol_version=PROTOCOL_VERSION,
+            units=state.columns.size,
+            agents=sum(agent.active for agent in state.agents.values()),
+            conflicts_open=len(await self._store.views.conflicts(UNRESOLVED_STATUSES)),
+            log_entries=state.head.seq,
+            text_index_position=await self._store.text_index.position(),
+            store=self._store.description,
+            bytes=await self._store.bytes_used(),
+            version=self._options.version,
+        )
+
+    async def agents(self) -> Sequence[AgentProfile]:
+        return [
+            AgentProfile(agent.id, agent.role, agent.status, agent.interests, authority=agent.authority)
+            for agent in self._state.agents.values()
+        ]
+
+    async def conflicts(self, statuses: Sequence[ConflictStatus] | None = None) -> Sequence[Conflict]:
+        return await self._reads.reading.conflicts(await self._store.views.conflicts(statuses))
+
+    async def unit(self, unit_id: str) -> MemoryUnit:
+        row = await self._store.views.unit(unit_id)
+        if row is None:
+            raise UnitNotFound
+        return (await self._reads.reading.units([row]))[0]
+
+    async def log(self, *, after: int = 0, limit: int = 100) -> LogPage:
+        if after < 0 or not 0 <= limit <= LOG_PAGE_ENTRIES:
+            raise InvalidPayload(f"after must be at least 0, and limit from 0 to {LOG_PAGE_ENTRIES}.")
+        stored = await self._store.log.read(after=after, limit=limit)
+        lines = tuple(LogLine(decode_entry(entry.body), entry.hash.hex()) for entry in stored)
+        return LogPage(lines, stored[-1].seq if stored and stored[-1].seq < self._state.head.seq else None)
+
+    async def verify(self, progress: Progress = lambda done: None) -> Verification:
+        return await verify(self._store, progress)
+
+    async def rebuild(self, progress: Progress = lambda done: None) -> Rebuilt:
+        async with self._writer.exclusive():
+            rebuilt = await rebuild(self._store, self._state.names.digest, progress)
+            await self._state.reload()
+        return rebuilt
+
+    def export(self) -> AsyncIterator[bytes]:
+        return export(self._store)
+
+    async def import_lines(self, lines: Iterable[bytes]) -> Imported:
+        async with self._writer.exclusive():
+            taken = await import_lines(self._store, lines, self._state.head, self._state.names.digest, self._harness())
+            if taken.imported.imported:
+                await self._state.absorb(taken.changes, taken.head, taken.epoch)
+            self._follow(taken.unit_texts)
+        return taken.imported
+
+    async def close(self) -> None:
+        """Finish what was accepted, then let go of the store."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._writer.close()
+        await self._follower.close()
+        await self._store.close()
+        if self._lease is not None:
+            self._lease.release()
+
+    def _follow(self, unit_texts: Mapping[int, UnitTexts]) -> None:
+        self._follower.follow((seq, searchable(texts)) for seq, texts in unit_texts.items())
+
+    async def start(self) -> None:
+        """Bring the index up to the log, and forget answers that are older than the setting says."""
+        await self._follower.catch_up()
+        horizon = self._clock.now_ms() - self._options.remember_replies_ms
+        while await self._store.replies.forget_before(horizon, limit=FORGOTTEN_AT_ONCE) == FORGOTTEN_AT_ONCE:
+            pass
+
+
+async def open_local(
+    store: Store,
+    *,
+    clock: Clock,
+    ids: Ids,
+    harness: Callable[[], Harness],
+    options: Options,
+    lease: Lease | None = None,
+) -> LocalField:
+    """Read the state back from the store, let the index catch up, and the field is ready."""
+    state = await FieldState.load(store)
+    field = LocalField(store, state, clock=clock, ids=ids, harness=harness, options=options, lease=lease)
+    await field.start()
+    return field

@@ -1,0 +1,26 @@
+"""What is kept of a message for comparing it with the next one of the same id: keyed digests, nothing readable."""
+
+from hashlib import blake2b
+from typing import NamedTuple
+
+from msgspec import json
+
+from fieldstone.core.requests import Message
+
+_encoder = json.Encoder()
+
+
+class Fingerprint(NamedTuple):
+    key: bytes
+    request: bytes
+
+
+def fingerprint(message: Message, digest_key: bytes) -> Fingerprint | None:
+    """None where the message has no id of its own: it cannot come again."""
+    if message.id is None:
+        return None
+    asked = _encoder.encode((message.operation, message.session_id, message.request))
+    return Fingerprint(
+        blake2b(f"{message.agent_id}\0{message.id}".encode(), key=digest_key, digest_size=16).digest(),
+        blake2b(asked, key=digest_key, digest_size=16).digest(),
+    )

@@ -1,0 +1,100 @@
+"""What a field holds in memory while it is open: all of it is read back from the store when it opens."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from fieldstone.core.agents import AgentFacts
+from fieldstone.core.events import AgentTexts, decode_entry, decode_texts
+from fieldstone.ports.log import Head
+from fieldstone.ports.store import Store
+from fieldstone.ports.views import Change, KeepHint, PutAgent
+from fieldstone.projections.columns import UnitColumns
+from fieldstone.projections.names import Names
+
+LOAD_BATCH_UNITS: Final = 10_000
+
+
+class FieldState:
+    """The published state: what is committed. Only the writer changes it, after a commit."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.names = Names(store.views, store.texts, store.digest_key)
+        self.agents: dict[str, AgentFacts] = {}
+        self.columns = UnitColumns()
+        self.hints: deque[int] = deque()
+        self.head = Head(0, b"")
+        self.epoch = 0
+        self._epoch_waiters: list[tuple[int, asyncio.Future[None]]] = []
+
+    @classmethod
+    async def load(cls, store: Store) -> "FieldState":
+        state = cls(store)
+        await state.reload()
+        return state
+
+    async def reload(self) -> None:
+        self.head = await self.store.log.head()
+        if self.head.seq:
+            last = (await self.store.log.read(after=self.head.seq - 1, limit=1))[0]
+            # Epochs never fall along the log, so the last entry has the clock.
+            self.publish_epoch(decode_entry(last.body).epoch)
+        self.hints = deque(await self.store.views.hints())
+        self.columns = UnitColumns()
+        await self._load_agents()
+        await self._load_units()
+
+    async def absorb(self, changes: Sequence[Change], head: Head, epoch: int) -> None:
+        """Entries came in that no desk decided."""
+        self.head = head
+        self.columns.apply(changes)
+        self.hints.extend(change.seq for change in changes if isinstance(change, KeepHint))
+        if any(isinstance(change, PutAgent) for change in changes):
+            await self._load_agents()
+        self.publish_epoch(epoch)
+
+    def publish_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+        for waiter in [waiter for waiter in self._epoch_waiters if waiter[0] <= epoch]:
+            self._epoch_waiters.remove(waiter)
+            if not waiter[1].done():
+                waiter[1].set_result(None)
+
+    async def epoch_reached(self, epoch: int, *, timeout_ms: int) -> bool:
+        if self.epoch >= epoch:
+            return True
+        waiter = (epoch, asyncio.get_running_loop().create_future())
+        self._epoch_waiters.append(waiter)
+        try:
+            await asyncio.wait_for(waiter[1], timeout_ms / 1e3)
+        except TimeoutError:
+            self._epoch_waiters.remove(waiter)
+            return False
+        return True
+
+    async def _load_agents(self) -> None:
+        rows = await self.store.views.agents()
+        texts = await self.store.texts.get([row.registration for row in rows])
+        for row in rows:
+            name = await self.names.name(row.agent)
+            self.names.learn("agent", name, row.agent)
+            stored = texts.get(row.registration)
+            told = decode_texts(stored.body, AgentTexts) if stored else None
+            self.agents[name] = AgentFacts(
+                id=name,
+                number=row.agent,
+                registration=row.registration,
+                status=row.status,
+                authority=row.authority,
+                role=told.role if told else "",
+                interests=told.interests if told else (),
+            )
+
+    async def _load_units(self) -> None:
+        after = 0
+        while rows := await self.store.views.scan_units(after=after, limit=LOAD_BATCH_UNITS):
+            for row in rows:
+                self.columns.append(row)
+            after = rows[-1].seq

@@ -1,0 +1,163 @@
+"""Export and import: the log and its texts as JSON lines, entry by entry, with the hashes that prove them.
+
+An import continues an empty field, or one that holds the beginning of the same history: entries that are there
+already are skipped, so an import that broke off goes on where it was. Another history is refused.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Final
+
+from msgspec import MsgspecError, Raw, Struct, json
+
+from fieldstone.core.chain import link, seal
+from fieldstone.core.errors import InvalidPayload
+from fieldstone.core.events import (
+    AgentRegistered,
+    AgentTexts,
+    ConfidenceTexts,
+    ContextAttuned,
+    Entry,
+    HintText,
+    NameCoined,
+    NameText,
+    ReasonText,
+    TextBundle,
+    UnitCommitted,
+    UnitRecorded,
+    UnitTexts,
+    decode_entry,
+    decode_texts,
+)
+from fieldstone.ports.log import Head, StoredEntry, StoredText
+from fieldstone.ports.store import Commit, Store
+from fieldstone.ports.views import Change
+from fieldstone.projections.views import NameDigest, project
+from fieldstone.redact import Harness
+
+BATCH_ENTRIES: Final = 1_000
+
+
+class Line(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One entry on its way between two fields."""
+
+    entry: Raw
+    hash: str
+    salt: str | None = None
+    text: Raw | None = None
+
+
+class Imported(Struct, frozen=True):
+    imported: int
+    skipped: int
+
+
+class Taken(Struct, frozen=True):
+    """What an import brought, for those who keep state of their own."""
+
+    imported: Imported
+    changes: list[Change]
+    unit_texts: dict[int, UnitTexts]
+    head: Head
+    epoch: int
+
+
+async def export(store: Store) -> AsyncIterator[bytes]:
+    """Lines, in batches that end with a newline."""
+    after = 0
+    while entries := await store.log.read(after=after, limit=BATCH_ENTRIES):
+        texts = await store.texts.get([entry.seq for entry in entries])
+        yield b"".join(json.encode(_line(entry, texts.get(entry.seq))) + b"\n" for entry in entries)
+        after = entries[-1].seq
+
+
+async def import_lines(
+    store: Store, lines: Iterable[bytes], head: Head, name_digest: NameDigest, harness: Harness
+) -> Taken:
+    """Take in what continues this field's history. All of it is checked before any of it is written."""
+    entries: list[StoredEntry] = []
+    texts: list[StoredText] = []
+    changes: list[Change] = []
+    unit_texts: dict[int, UnitTexts] = {}
+    skipped = epoch = 0
+    for number, raw in enumerate(lines, start=1):
+        if not raw.strip():
+            continue
+        line, entry, stored = _read(raw, number)
+        if entry.seq <= head.seq and not entries:
+            await _check_known(store, stored, number)
+            skipped += 1
+            continue
+        head = _check_next(stored, entry, head, number)
+        entries.append(stored)
+        bundle = _check_text(line, entry, number, harness, texts)
+        if isinstance(bundle, UnitTexts):
+            unit_texts[entry.seq] = bundle
+        changes.extend(project(entry, bundle, name_digest))
+        epoch = entry.epoch
+    if entries:
+        await store.commit(Commit(entries, texts, changes))
+    return Taken(Imported(len(entries), skipped), changes, unit_texts, head, epoch)
+
+
+def _line(entry: StoredEntry, text: StoredText | None) -> Line:
+    if text is None:
+        return Line(Raw(entry.body), entry.hash.hex())
+    return Line(Raw(entry.body), entry.hash.hex(), text.salt.hex(), Raw(text.body))
+
+
+def _read(raw: bytes, number: int) -> tuple[Line, Entry, StoredEntry]:
+    try:
+        line = json.decode(raw, type=Line)
+        entry = decode_entry(bytes(line.entry))
+        return line, entry, StoredEntry(entry.seq, bytes(line.entry), bytes.fromhex(line.hash))
+    except (MsgspecError, ValueError) as error:
+        raise InvalidPayload(f"line {number} is not a line of an export.") from error
+
+
+async def _check_known(store: Store, stored: StoredEntry, number: int) -> None:
+    known = await store.log.read(after=stored.seq - 1, limit=1)
+    if not known or known[0].hash != stored.hash:
+        raise InvalidPayload(
+            f"line {number}: this field has another history. Import into an empty field, or one made from this export."
+        )
+
+
+def _check_next(stored: StoredEntry, entry: Entry, head: Head, number: int) -> Head:
+    if entry.seq != head.seq + 1:
+        raise InvalidPayload(f"line {number}: entry {entry.seq} does not follow entry {head.seq}.")
+    if link(head.hash, stored.body) != stored.hash:
+        raise InvalidPayload(f"line {number}: the hash of entry {entry.seq} does not match what it holds.")
+    return Head(entry.seq, stored.hash)
+
+
+def _check_text(line: Line, entry: Entry, number: int, harness: Harness, texts: list[StoredText]) -> TextBundle | None:
+    if line.text is None or line.salt is None:
+        return None
+    try:
+        stored = StoredText(entry.seq, bytes.fromhex(line.salt), bytes(line.text))
+        bundle = decode_texts(stored.body, _bundle_type(entry))
+    except (MsgspecError, ValueError) as error:
+        raise InvalidPayload(f"line {number}: the text of entry {entry.seq} cannot be read.") from error
+    if seal(stored.salt, stored.body) != entry.text:
+        raise InvalidPayload(f"line {number}: the text of entry {entry.seq} is not the one that was written.")
+    # An export is text from outside like any other. It cannot be rewritten here without breaking its chain.
+    if any(group.found for group in harness.clean_groups([[stored.body.decode()]])):
+        raise InvalidPayload(f"line {number}: the text of entry {entry.seq} holds what looks like a secret.")
+    texts.append(stored)
+    return bundle
+
+
+def _bundle_type(entry: Entry) -> type[TextBundle]:
+    match entry.event:
+        case NameCoined():
+            return NameText
+        case AgentRegistered():
+            return AgentTexts
+        case UnitRecorded():
+            return UnitTexts
+        case UnitCommitted():
+            return ConfidenceTexts
+        case ContextAttuned():
+            return HintText
+        case _:
+            return ReasonText

@@ -1,0 +1,204 @@
+"""Group commit: one writer gathers concurrent requests into a transaction.
+
+A request is answered only after its transaction is on disk. While one group is being written the next one gathers, so
+the disk's latency is shared by all that wait for it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
+
+import structlog
+from msgspec import json, structs
+
+from fieldstone.core.errors import FieldError, InvalidEnvelope, SecretLeakage, ShuttingDown
+from fieldstone.core.events import UnitTexts
+from fieldstone.core.replies import Accepted, Deregistered, Done, Registered, Reply, Warning
+from fieldstone.core.validate import Rules
+from fieldstone.core.vocabulary import Operation
+from fieldstone.field.desk import Desk
+from fieldstone.field.idempotency import Fingerprint
+from fieldstone.field.state import FieldState
+from fieldstone.field.work import Work
+from fieldstone.ports.replies import RememberedReply
+from fieldstone.ports.world import Clock, Ids
+from fieldstone.redact import CleanGroup, Harness
+
+MOST_REQUESTS_A_GROUP: Final = 256  # bounds what one caller waits for
+QUIET_FLUSH_MS: Final = 200  # what reads leave behind waits this long for a write to join
+
+logger = structlog.get_logger("fieldstone.writer")
+
+REPLY_TYPES: Final[dict[Operation, type[Registered | Deregistered | Accepted | Done]]] = {
+    "REGISTER": Registered,
+    "DEREGISTER": Deregistered,
+    "RECORD": Accepted,
+    "COMMIT": Accepted,
+    "RETRACT": Done,
+    "DISCARD": Done,
+}
+
+
+class Waiting(NamedTuple):
+    work: Work
+    fingerprint: Fingerprint | None
+    answer: asyncio.Future[Reply] | None  # None: nobody waits (what a read leaves behind)
+
+
+class Writer:
+    def __init__(
+        self,
+        state: FieldState,
+        harness: Callable[[], Harness],
+        clock: Clock,
+        ids: Ids,
+        rules: Rules,
+        after_commit: Callable[[Mapping[int, UnitTexts]], None],
+    ) -> None:
+        self._state = state
+        self._harness = harness
+        self._clock = clock
+        self._ids = ids
+        self._rules = rules
+        self._after_commit = after_commit
+        self._queue: list[Waiting] = []
+        self._running: asyncio.Task[None] | None = None
+        self._quiet: asyncio.TimerHandle | None = None
+        self._writing = asyncio.Lock()
+        self._closed = False
+
+    async def submit(self, work: Work, fingerprint: Fingerprint | None = None) -> Reply:
+        """The answer, once it is on disk."""
+        if self._closed:
+            raise ShuttingDown
+        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._queue.append(Waiting(work, fingerprint, answer))
+        self._start()
+        # What was accepted is finished even if the caller goes away.
+        return await asyncio.shield(answer) if fingerprint else await answer
+
+    def leave(self, work: Work) -> None:
+        """Write it with the next group, or soon. Nobody waits for it."""
+        if self._closed:
+            return
+        self._queue.append(Waiting(work, None, None))
+        if self._running is None and self._quiet is None:
+            self._quiet = asyncio.get_running_loop().call_later(QUIET_FLUSH_MS / 1e3, self._start)
+
+    async def drain(self) -> None:
+        """Return when all that was accepted so far is on disk."""
+        while self._queue or self._running is not None:
+            self._start()
+            if self._running is not None:
+                await asyncio.wait([self._running])
+
+    async def close(self) -> None:
+        self._closed = True
+        await self.drain()
+
+    @asynccontextmanager
+    async def exclusive(self) -> AsyncIterator[None]:
+        """No group is written while an operator's work on the whole field goes on; requests wait."""
+        async with self._writing:
+            yield
+
+    def _start(self) -> None:
+        if self._quiet is not None:
+            self._quiet.cancel()
+            self._quiet = None
+        if self._running is None and self._queue:
+            self._running = asyncio.get_running_loop().create_task(self._run())
+            self._running.add_done_callback(self._stopped)
+
+    def _stopped(self, task: asyncio.Task[None]) -> None:
+        self._running = None
+        if self._queue:
+            self._start()
+
+    async def _run(self) -> None:
+        while self._queue:
+            group, self._queue = self._queue[:MOST_REQUESTS_A_GROUP], self._queue[MOST_REQUESTS_A_GROUP:]
+            async with self._writing:
+                await self._write(group)
+
+    async def _write(self, group: Sequence[Waiting]) -> None:
+        answers: list[tuple[asyncio.Future[Reply] | None, Reply | Exception]] = []
+        try:
+            desk = Desk(self._state, self._ids, self._clock.now_ms(), self._rules.epoch_leap)
+            cleaned = self._clean(group)
+            known = await self._known_replies(group)
+            for waiting, clean in zip(group, cleaned, strict=True):
+                answers.append((waiting.answer, await self._decide(desk, waiting, clean, known)))
+            commit = desk.commit()
+            if commit.entries:
+                await self._state.store.commit(commit)
+                desk.publish()
+                self._after_commit(desk.unit_texts)
+        except FieldError as refused:  # the store had no room: for every request of the group
+            answers = [(waiting.answer, refused) for waiting in group]
+        except Exception as broken:  # why: one broken group must not stop the writer; each caller gets the error
+            logger.error("group failed", requests=len(group), error=type(broken).__name__, exc_info=broken)
+            answers = [(waiting.answer, broken) for waiting in group]
+        for answer, outcome in answers:
+            _resolve(answer, outcome)
+
+    def _clean(self, group: Sequence[Waiting]) -> Sequence[CleanGroup]:
+        """Every text of the group in one scan."""
+        return self._harness().clean_groups([self._dirty(waiting.work) for waiting in group])
+
+    def _dirty(self, work: Work) -> list[str]:
+        return [*work.texts(), *(name for _, name in work.names())]
+
+    async def _known_replies(self, group: Sequence[Waiting]) -> dict[bytes, RememberedReply]:
+        keys = [waiting.fingerprint.key for waiting in group if waiting.fingerprint]
+        return await self._state.store.replies.find(keys) if keys else {}
+
+    async def _decide(
+        self, desk: Desk, waiting: Waiting, clean: CleanGroup, known: dict[bytes, RememberedReply]
+    ) -> Reply | Exception:
+        work, fingerprint = waiting.work, waiting.fingerprint
+        try:
+            if fingerprint and (remembered := known.get(fingerprint.key)):
+                return _first_answer(work, fingerprint, remembered)
+            if clean.found:
+                self._refuse_secret_names(work)
+            draft, reply = await work.decide(desk, clean.texts)
+        except FieldError as refused:
+            return refused
+        desk.accept(draft)
+        if clean.found:
+            reply = _with_redaction_warning(reply, clean.found)
+        if fingerprint:
+            remembered = RememberedReply(fingerprint.key, fingerprint.request, draft.at_ms, json.encode(reply))
+            desk.replies.append(remembered)
+            known[fingerprint.key] = remembered
+        return reply
+
+    def _refuse_secret_names(self, work: Work) -> None:
+        names = work.names()
+        for (kind, _), rule in zip(names, self._harness().holds_secret([name for _, name in names]), strict=True):
+            if rule:
+                raise SecretLeakage(f"The {kind} id holds what looks like a secret ({rule}).")
+
+
+def _first_answer(work: Work, fingerprint: Fingerprint, remembered: RememberedReply) -> Reply:
+    if remembered.request != fingerprint.request:
+        raise InvalidEnvelope("id was used before, for another request. A new request needs a new id.")
+    return json.decode(remembered.body, type=REPLY_TYPES[work.message.operation])
+
+
+def _with_redaction_warning(reply: Reply, found: Sequence[str]) -> Reply:
+    if isinstance(reply, Deregistered):
+        return reply
+    warning = Warning("REDACTED", f"Secret-shaped text was rewritten: {', '.join(sorted(set(found)))}.")
+    return structs.replace(reply, warnings=(*(reply.warnings or ()), warning))
+
+
+def _resolve(answer: asyncio.Future[Reply] | None, outcome: Reply | Exception) -> None:
+    if answer is None or answer.done():
+        return
+    if isinstance(outcome, Exception):
+        answer.set_exception(outcome)
+    else:
+        answer.set_result(outcome)

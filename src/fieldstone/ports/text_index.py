@@ -1,0 +1,56 @@
+"""Full text behind the log."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+
+class Document(NamedTuple):
+    seq: int
+    text: str
+
+
+class Postings(NamedTuple):
+    """Where the terms of a query stand."""
+
+    documents: int  # in the whole index
+    frequencies: dict[str, int]  # how many documents hold each term of the query
+    seqs: Mapping[str, Sequence[int]]  # of the terms that were visited; frequent ones are pruned
+
+
+class TextIndex(Protocol):
+    """Which units hold which words. It follows the log, so it may be behind: `position` says how far.
+
+    A search visits a bounded number of postings: the rarest terms first, as many as fit into `most_postings`, at least
+    one (`prune`). Of a term that is visited every document is there. What a match is worth is decided elsewhere.
+    """
+
+    def analyze(self, text: str) -> list[str]:
+        """The terms of a text, as this index cuts and folds them."""
+        ...
+
+    async def position(self) -> int:
+        """The seq up to which all units are in the index."""
+        ...
+
+    async def add(self, documents: Sequence[Document], *, position: int) -> None:
+        """Index these and move on to `position`, in one step."""
+        ...
+
+    async def search(self, queries: Sequence[Sequence[str]], *, most_postings: int) -> Sequence[Postings]:
+        """One result for each query of distinct terms, all from the same state of the index."""
+        ...
+
+    async def clear(self) -> None:
+        """Forget everything; the position is 0 again."""
+        ...
+
+
+def prune(frequencies: dict[str, int], most_postings: int) -> list[str]:
+    """The rarest terms that fit into `most_postings`, at least one; terms that stand nowhere are left out."""
+    kept: list[str] = []
+    visited = 0
+    for term, frequency in sorted(frequencies.items(), key=lambda item: (item[1], item[0])):
+        visited += frequency
+        if frequency and (not kept or visited <= most_postings):
+            kept.append(term)
+    return kept

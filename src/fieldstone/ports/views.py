@@ -1,0 +1,145 @@
+"""What the log amounts to: rows that can be thrown away and built again.
+
+A view row refers to texts by seq and to names by number; it holds no text of its own, so erasing a text erases it
+everywhere. Changes are values: `projections/` makes them from events, a backend applies them.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from fieldstone.core.events import NameKind
+from fieldstone.core.vocabulary import AgentStatus, ConflictStatus, ConflictType, DetectedBy, Mode, UnitStatus
+
+
+class NameRow(NamedTuple):
+    number: int
+    of: NameKind
+    digest: bytes  # keyed: finds the number of a name without holding the name
+
+
+class AgentRow(NamedTuple):
+    agent: int
+    registration: int
+    status: AgentStatus
+    authority: int
+
+
+class UnitRow(NamedTuple):
+    seq: int
+    id: str
+    mode: Mode
+    type: str
+    status: UnitStatus
+    epoch: int
+    at_ms: int
+    agent: int
+    registration: int
+    session: int | None
+    task: int | None
+    score: float | None
+    committed_seq: int | None
+    archived_epoch: int | None
+
+
+class ConflictRow(NamedTuple):
+    seq: int
+    id: str
+    type: ConflictType
+    status: ConflictStatus
+    unit_a: int
+    unit_b: int
+    detected_by: DetectedBy
+    strategy: str | None
+    winner: int | None
+    resolved_by: int | None
+    resolved_seq: int | None
+    resolved_epoch: int | None
+
+
+# --- changes: one value for each thing that can happen to a row ------------------------------------------------------
+
+
+class PutName(NamedTuple):
+    row: NameRow
+
+
+class PutAgent(NamedTuple):
+    """A new registration takes the place of the agent's earlier one."""
+
+    row: AgentRow
+
+
+class PutUnit(NamedTuple):
+    row: UnitRow
+
+
+class SetUnitStatus(NamedTuple):
+    unit: int
+    status: UnitStatus
+
+
+class CommitUnit(NamedTuple):
+    unit: int
+    epoch: int
+    committed_seq: int
+    score: float | None
+
+
+class PutConflict(NamedTuple):
+    row: ConflictRow
+
+
+class ResolveConflict(NamedTuple):
+    conflict: int
+    strategy: str
+    winner: int | None
+    resolved_by: int | None
+    resolved_seq: int
+    resolved_epoch: int
+
+
+class KeepHint(NamedTuple):
+    """The read at `seq` has a hint beside it."""
+
+    seq: int
+
+
+Change = PutName | PutAgent | PutUnit | SetUnitStatus | CommitUnit | PutConflict | ResolveConflict | KeepHint
+
+
+class Views(Protocol):
+    """Reads see all that is committed, and nothing else."""
+
+    async def name(self, of: NameKind, digest: bytes) -> int | None: ...
+
+    async def agents(self) -> Sequence[AgentRow]:
+        """Every agent that ever registered, by number."""
+        ...
+
+    async def unit(self, unit_id: str) -> UnitRow | None: ...
+
+    async def units(self, seqs: Sequence[int]) -> dict[int, UnitRow]: ...
+
+    async def scan_units(self, *, after: int, limit: int) -> Sequence[UnitRow]:
+        """Units with seq > `after`, ascending."""
+        ...
+
+    async def units_of(self, agent: int) -> int:
+        """How many units the agent has recorded."""
+        ...
+
+    async def conflicts(self, statuses: Sequence[ConflictStatus] | None = None) -> Sequence[ConflictRow]:
+        """By seq, ascending; all of them where no status is given."""
+        ...
+
+    async def open_conflicts_of(self, unit: int) -> Sequence[ConflictRow]:
+        """Conflicts not yet resolved that have this unit on a side."""
+        ...
+
+    async def hints(self) -> Sequence[int]:
+        """Seqs of the reads whose hint is kept, ascending."""
+        ...
+
+    async def checksum(self) -> str:
+        """A digest of every row, the same for the same rows in any backend."""
+        ...

@@ -1,0 +1,1 @@
+"""Views of the log that can be thrown away and built again."""

@@ -1,0 +1,117 @@
+"""From an entry of the log to the rows it changes. Used for every write and for every rebuild: one rule, one result."""
+
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+from fieldstone.core.events import (
+    AgentDeregistered,
+    AgentRegistered,
+    ClockRaised,
+    ConflictDetected,
+    ConflictResolved,
+    ConflictsListed,
+    ContextAttuned,
+    Entry,
+    NameCoined,
+    NameKind,
+    NameText,
+    TextBundle,
+    UnitCommitted,
+    UnitContested,
+    UnitDiscarded,
+    UnitRecorded,
+    UnitReinstated,
+    UnitRetracted,
+    UnitSuperseded,
+)
+from fieldstone.ports.views import (
+    AgentRow,
+    Change,
+    CommitUnit,
+    ConflictRow,
+    KeepHint,
+    NameRow,
+    PutAgent,
+    PutConflict,
+    PutName,
+    PutUnit,
+    ResolveConflict,
+    SetUnitStatus,
+    UnitRow,
+)
+
+NameDigest = Callable[[NameKind, str], bytes]
+
+
+def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> Sequence[Change]:  # noqa: C901 (one case an event)
+    event = entry.event
+    match event:
+        case UnitRecorded():
+            return (PutUnit(_unit_row(entry, event)),)
+        case UnitCommitted(unit=unit, score=score):
+            return (CommitUnit(unit, entry.epoch, entry.seq, score),)
+        case UnitDiscarded(unit=unit) | UnitRetracted(unit=unit):
+            return (SetUnitStatus(unit, "retracted"),)
+        case UnitSuperseded(unit=unit):
+            return (SetUnitStatus(unit, "superseded"),)
+        case UnitContested(unit=unit):
+            return (SetUnitStatus(unit, "contested"),)
+        case UnitReinstated(unit=unit):
+            return (SetUnitStatus(unit, "active"),)
+        case NameCoined(of=kind):
+            # A name whose text is erased can no longer be looked up, and need not be.
+            return (
+                (PutName(NameRow(entry.seq, kind, name_digest(kind, texts.name))),)
+                if isinstance(texts, NameText)
+                else ()
+            )
+        case AgentRegistered(agent=agent, authority=authority):
+            return (PutAgent(AgentRow(agent, entry.seq, "idle", authority)),)
+        case AgentDeregistered(agent=agent, registration=registration, authority=authority):
+            return (PutAgent(AgentRow(agent, registration, "offline", authority)),)
+        case ConflictDetected():
+            return (PutConflict(_conflict_row(entry, event)),)
+        case ConflictResolved(conflict=conflict, strategy=strategy, winner=winner, by=by):
+            return (ResolveConflict(conflict, strategy, winner, by, entry.seq, entry.epoch),)
+        case ContextAttuned():
+            return (KeepHint(entry.seq),) if texts is not None else ()
+        case ClockRaised() | ConflictsListed():
+            return ()
+        case _:
+            assert_never(event)
+
+
+def _unit_row(entry: Entry, event: UnitRecorded) -> UnitRow:
+    return UnitRow(
+        entry.seq,
+        event.id,
+        event.mode,
+        event.type,
+        "draft" if event.mode == "draft" else "active",
+        entry.epoch,
+        entry.at_ms,
+        event.agent,
+        event.registration,
+        event.session,
+        event.task,
+        event.score,
+        None,
+        None,
+    )
+
+
+def _conflict_row(entry: Entry, event: ConflictDetected) -> ConflictRow:
+    return ConflictRow(
+        entry.seq,
+        event.id,
+        event.type,
+        "detected",
+        event.unit_a,
+        event.unit_b,
+        event.detected_by,
+        None,
+        None,
+        None,
+        None,
+        None,
+    )

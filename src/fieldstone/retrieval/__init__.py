@@ -1,0 +1,1 @@
+"""From a request to a page: candidates → score (with reason) → diversity."""

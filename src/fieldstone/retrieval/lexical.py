@@ -1,0 +1,62 @@
+"""How much of what a request is about stands in a unit: the share of the query's rare words, by information."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldstone.ports.text_index import Postings
+from fieldstone.projections.columns import Snapshot
+from fieldstone.retrieval.words import Query
+
+Shares = NDArray[np.float32]
+
+
+class LexicalMatch:
+    """For one query: each unit's share, and which words made it.
+
+    Index and tail count as one collection, so a unit's share does not change when the index catches up with it.
+    """
+
+    def __init__(self, query: Query, postings: Postings, tail: Mapping[int, frozenset[str]]) -> None:
+        self._words = query.words
+        self._rows: dict[str, NDArray[np.int64]] = {}
+        self._weights: dict[str, float] = {}
+        documents = postings.documents + len(tail)
+        for term in query.words:
+            pruned = postings.frequencies.get(term, 0) > 0 and term not in postings.seqs
+            if pruned:
+                continue
+            seqs = np.asarray(postings.seqs.get(term, ()), np.int64)
+            fresh = [seq for seq, terms in tail.items() if term in terms]
+            if fresh:
+                seqs = np.union1d(seqs, np.asarray(fresh, np.int64))  # a unit may be in both while the index moves on
+            if seqs.size:
+                self._rows[term] = seqs
+                self._weights[term] = information(documents, int(seqs.size))
+
+    @property
+    def total(self) -> float:
+        return sum(self._weights.values())
+
+    def shares(self, units: Snapshot) -> Shares:
+        """0 for a unit without any of the words, 1 for one with all of them."""
+        shares = np.zeros(units.size, np.float32)
+        for term, seqs in self._rows.items():
+            rows = np.searchsorted(units.seq, seqs)
+            shares[rows[rows < units.size]] += self._weights[term] / self.total
+        return np.minimum(shares, np.float32(1.0), out=shares)
+
+    def words_in(self, seqs: Sequence[int]) -> list[list[str]]:
+        """The query's words that stand in each of these units, most telling first."""
+        found: list[list[str]] = [[] for _ in seqs]
+        for term in sorted(self._rows, key=lambda term: -self._weights[term]):
+            for at in np.flatnonzero(np.isin(np.asarray(seqs, np.int64), self._rows[term])):
+                found[at].append(self._words[term])
+        return found
+
+
+def information(documents: int, frequency: int) -> float:
+    """Rare words tell more. Always above 0, also in a field of one unit."""
+    return math.log(1 + (max(documents, frequency) - frequency + 0.5) / (frequency + 0.5))

@@ -1,0 +1,84 @@
+"""Which of the scored units fill the page: the best ones, but not one author's alone."""
+
+import heapq
+from collections import defaultdict
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldstone.projections.columns import Snapshot
+from fieldstone.retrieval.candidates import Mask
+from fieldstone.retrieval.score import Values
+
+# Each further unit of the same author must be this much better than somebody else's to be chosen before it.
+AUTHOR_DECAY: Final = 0.85
+POOL_FACTOR: Final = 8  # how many of the best are looked at for a page
+LEAST_POOL: Final = 256
+NEWEST_FIRST_GUESS: Final = 4_096
+
+Rows = NDArray[np.int64]
+
+
+def by_relevance(units: Snapshot, mask: Mask, scores: Values, most: int) -> Rows:
+    """The page's rows, best score first; of equal scores the newer one first."""
+    rows = np.flatnonzero(mask)
+    if rows.size > most:
+        pool = _pool(units, rows, scores, max(LEAST_POOL, most * POOL_FACTOR))
+        rows = _choose(units, pool, scores, most)
+    return rows[np.lexsort((-units.unit_epoch[rows], -scores[rows]))]
+
+
+def by_epoch(units: Snapshot, mask: Mask, most: int) -> tuple[Rows, int | None]:
+    """Oldest first, for lossless polling; and the epoch to go on from where the answer was cut."""
+    rows = np.flatnonzero(mask)
+    rows = rows[np.argsort(units.unit_epoch[rows], kind="stable")]
+    if rows.size <= most:
+        return rows, None
+    return rows[:most], int(units.unit_epoch[rows[most]])
+
+
+def _pool(units: Snapshot, rows: Rows, scores: Values, size: int) -> Rows:
+    """The best rows, and every author's best one: a prolific author cannot push the others out of sight."""
+    if rows.size <= size:
+        return rows
+    values = scores[rows]
+    best = rows[_at_least_kth(values, size)]
+    authors = units.agent[rows]
+    if np.unique(units.agent[best]).size < np.unique(authors).size:
+        order = np.lexsort((-units.unit_epoch[rows], -values, authors))
+        firsts = np.flatnonzero(np.diff(authors[order], prepend=-1))
+        best = np.union1d(best, rows[order[firsts]])
+    return best
+
+
+def _at_least_kth(values: Values, k: int) -> Rows:
+    """Where the k best values are, ties included. A guess from the newest spares sorting the rest."""
+    floor = np.partition(values[-NEWEST_FIRST_GUESS:], -k)[-k] if values.size > NEWEST_FIRST_GUESS >= k else None
+    places = np.flatnonzero(values >= floor) if floor is not None else np.arange(values.size)
+    if places.size <= k:
+        return places
+    kth = np.partition(values[places], -k)[-k]
+    best: Rows = places[values[places] >= kth]
+    return best
+
+
+def _choose(units: Snapshot, pool: Rows, scores: Values, most: int) -> Rows:
+    """Greedy: always the unit that is worth most, less for each unit of its author that is on the page already."""
+    pool = pool[np.lexsort((-units.unit_epoch[pool], -scores[pool]))]
+    queues: defaultdict[int, list[int]] = defaultdict(list)
+    for row, author in zip(pool.tolist(), units.agent[pool].tolist(), strict=True):
+        queues[author].append(row)
+    # (worth, order in the pool) decides; an author's queue is walked best first.
+    place = {row: at for at, row in enumerate(pool.tolist())}
+    heap = [(-float(scores[queue[0]]), place[queue[0]], author, 0) for author, queue in queues.items()]
+    heapq.heapify(heap)
+    chosen: list[int] = []
+    while heap and len(chosen) < most:
+        _, _, author, at = heapq.heappop(heap)
+        chosen.append(queues[author][at])
+        if at + 1 < len(queues[author]):
+            row = queues[author][at + 1]
+            worth = float(scores[row]) * AUTHOR_DECAY ** (at + 1)
+            heapq.heappush(heap, (-worth, place[row], author, at + 1))
+    return np.asarray(chosen, np.int64)

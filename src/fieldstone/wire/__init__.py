@@ -1,0 +1,1 @@
+"""Messages as bytes, and back: decoded once into typed values, refused with a code."""

@@ -1,0 +1,169 @@
+"""Envelopes and payloads: bytes → typed message, typed message → bytes."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn, get_args
+
+import msgspec
+from msgspec import Raw, Struct, json
+
+from fieldstone.core.errors import (
+    EpochOverflow,
+    FieldError,
+    InvalidConfidence,
+    InvalidEnvelope,
+    InvalidPayload,
+    InvalidType,
+    UnsupportedOperation,
+)
+from fieldstone.core.limits import MAX_EPOCH
+from fieldstone.core.requests import REQUESTS, Message, Request
+from fieldstone.core.vocabulary import Operation
+
+PROTOCOL: Final = "akashik"
+VERSION: Final = "0.1.0"
+OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
+
+
+class Envelope(Struct, frozen=True, forbid_unknown_fields=True):
+    protocol: str
+    version: str
+    id: str
+    operation: str
+    agent_id: str
+    session_id: str | None
+    epoch: int
+    payload: Raw
+
+
+_encoder = json.Encoder()
+_envelopes = json.Decoder(Envelope)
+_payloads: Final[dict[str, json.Decoder[Request]]] = {name: json.Decoder(kind) for name, kind in REQUESTS.items()}
+
+# Where a wrong type has a code of its own.
+_CODED_PATHS: Final[dict[tuple[str, str], type[FieldError]]] = {
+    ("RECORD", "$.type"): InvalidType,
+    ("RECORD", "$.confidence.score"): InvalidConfidence,
+    ("COMMIT", "$.confidence.score"): InvalidConfidence,
+}
+_AT = re.compile(r" - at `(?P<path>[^`]*)`$")
+_ENUM_VALUE = re.compile(r"Invalid enum value .*?(?= - at|$)", re.DOTALL)
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
+_PLAIN_NAME = re.compile(r"[a-z_]{1,40}")
+
+
+class BadMessage(Exception):
+    """A message that could not be decoded, with the operation it named, if it came that far."""
+
+    def __init__(self, error: FieldError, operation: str | None = None) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.operation = operation
+
+
+def decode_message(body: bytes, expected: Operation | None = None) -> Message:
+    """`expected`: the operation that the route stands for. Raises `BadMessage`."""
+    envelope = _decode_envelope(body)
+    try:
+        return _open(envelope, expected)
+    except FieldError as error:
+        raise BadMessage(error, envelope.operation if envelope.operation in OPERATIONS else None) from error
+
+
+def encode_message(message: Message, message_id: str) -> bytes:
+    return _encoder.encode(
+        {
+            "protocol": PROTOCOL,
+            "version": VERSION,
+            "id": message_id,
+            "operation": message.operation,
+            "agent_id": message.agent_id,
+            "session_id": message.session_id,
+            "epoch": message.epoch,
+            "payload": message.request,
+        }
+    )
+
+
+def request_from(operation: Operation, fields: Mapping[str, Any]) -> Request:
+    """A request from Python values, with the same refusals as from bytes."""
+    try:
+        return msgspec.convert(fields, REQUESTS[operation])
+    except msgspec.ValidationError as error:
+        _refuse_payload(operation, str(error))
+
+
+def _decode_envelope(body: bytes) -> Envelope:
+    try:
+        envelope = _envelopes.decode(body)
+    except RecursionError:
+        raise BadMessage(InvalidEnvelope("The message is nested too deeply.")) from None
+    except msgspec.ValidationError as error:
+        raise BadMessage(InvalidEnvelope(f"The envelope is malformed: {_told(str(error))}.")) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadMessage(InvalidEnvelope("The message is not valid JSON in UTF-8.")) from error
+    return envelope
+
+
+def _open(envelope: Envelope, expected: Operation | None) -> Message:
+    if envelope.protocol != PROTOCOL:
+        raise InvalidEnvelope(f"protocol must be {PROTOCOL!r}.")
+    if envelope.version != VERSION:
+        raise InvalidEnvelope(f"version must be {VERSION!r}: no other one is supported.")
+    if not envelope.id:
+        raise InvalidEnvelope("id must not be empty.")
+    operation = _operation(envelope.operation)
+    if expected is not None and operation != expected:
+        raise InvalidEnvelope(f"operation must be {expected} on this route.")
+    if envelope.epoch < 0:
+        raise InvalidEnvelope("epoch must not be negative.")
+    if envelope.epoch > MAX_EPOCH:
+        raise EpochOverflow("epoch is beyond 2^53-1.")
+    payload = bytes(envelope.payload)
+    if not payload.lstrip().startswith(b"{"):
+        raise InvalidEnvelope("payload must be an object.")
+    return Message(
+        operation,
+        envelope.agent_id,
+        _decode_payload(operation, payload),
+        envelope.session_id,
+        envelope.epoch,
+        envelope.id,
+    )
+
+
+def _operation(name: str) -> Operation:
+    for operation in OPERATIONS:
+        if operation == name:
+            return operation
+    raise InvalidEnvelope(f"operation must be one of: {', '.join(OPERATIONS)}.")
+
+
+def _decode_payload(operation: Operation, payload: bytes) -> Request:
+    decoder = _payloads.get(operation)
+    if decoder is None:
+        raise UnsupportedOperation(f"{operation} is not built yet.")
+    try:
+        return decoder.decode(payload)
+    except RecursionError:
+        raise InvalidPayload("The payload is nested too deeply.") from None
+    except msgspec.ValidationError as error:
+        _refuse_payload(operation, str(error))
+    except msgspec.DecodeError as error:
+        raise InvalidPayload("The payload holds a text that is not valid Unicode.") from error
+
+
+def _refuse_payload(operation: str, problem: str) -> NoReturn:
+    found = _AT.search(problem)
+    kind = _CODED_PATHS.get((operation, found["path"] if found else "$"))
+    if kind is not None:
+        raise kind
+    raise InvalidPayload(f"The payload is malformed: {_told(problem)}.")
+
+
+def _told(problem: str) -> str:
+    """The decoder's sentence without what the caller wrote: it may be anything, a secret included."""
+    unknown = _UNKNOWN_FIELD.search(problem)
+    if unknown and not _PLAIN_NAME.fullmatch(unknown["name"]):
+        problem = problem.replace(unknown["name"], "…")
+    return _ENUM_VALUE.sub("not one of the allowed values", problem)

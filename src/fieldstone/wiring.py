@@ -1,0 +1,146 @@
+"""The only place that names a backend. Heavy parts are imported where they are first needed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fieldstone.settings import Settings
+
+if TYPE_CHECKING:
+    from fieldstone.client.door import Door
+    from fieldstone.client.field import Field
+    from fieldstone.field.field import LocalField
+    from fieldstone.ports.lease import Holder, Lease
+    from fieldstone.ports.store import Store
+    from fieldstone.ports.world import Clock
+
+URL_SCHEMES: Final = ("http://", "https://")
+MEMORY: Final = ("memory:", ":memory:")
+
+
+class UnknownStore(Exception):
+    """The store's address is of a kind that this version does not know."""
+
+
+def is_url(address: str) -> bool:
+    return address.startswith(URL_SCHEMES)
+
+
+def store_path(address: str) -> Path | None:
+    """The file behind a store's address; None for memory."""
+    if address in MEMORY:
+        return None
+    scheme, separator, rest = address.partition(":")
+    if separator and scheme == "sqlite":
+        return Path(rest.removeprefix("//"))
+    if separator and "/" not in scheme and len(scheme) > 1:
+        raise UnknownStore(
+            f"{scheme}: is not a store that this version knows. Give a path, sqlite:PATH, memory: or a server's URL."
+        )
+    return Path(address)
+
+
+async def open_local_field(settings: Settings, *, program: str = "") -> LocalField:
+    """A field in this process, on the store that the settings name. Raises `StoreHeld` where another process has it."""
+    from fieldstone.backends.system import SystemClock, SystemIds
+    from fieldstone.core.validate import Rules
+    from fieldstone.core.vocabulary import MEMORY_TYPES
+    from fieldstone.field.field import Options, open_local
+    from fieldstone.redact import shared_harness
+
+    clock = SystemClock()
+    store, lease = _open_store(settings, clock, program)
+    options = Options(
+        rules=Rules(
+            conformance_level=settings.conformance_level,
+            memory_types=frozenset((*MEMORY_TYPES, *settings.memory_types)),
+            epoch_leap=settings.epoch_leap,
+        ),
+        log_reads=settings.log_reads,
+        remember_replies_ms=int(settings.remember_replies_hours * 3_600_000),
+        version=version("fieldstone"),
+    )
+    try:
+        return await open_local(
+            store, clock=clock, ids=SystemIds(), harness=shared_harness, options=options, lease=lease
+        )
+    except BaseException:
+        await store.close()
+        if lease is not None:
+            lease.release()
+        raise
+
+
+def open_field(
+    address: str | os.PathLike[str] | None = None, *, field: str | None = None, max_bytes: int | None = None
+) -> Field:
+    """A shared memory: a path opens (or makes) an SQLite file, a URL connects to a server, `memory:` keeps nothing.
+
+    Use it with `async with` for the native API, or with `with` for the same API without await:
+
+        with open_field("team.db") as field:
+            ada = field.agent("ada", role="researcher")
+    """
+    from fieldstone.client.field import Field
+    from fieldstone.settings import load_settings
+
+    given = {"db": None if address is None else os.fspath(address), "field": field, "max_bytes": max_bytes}
+    settings = load_settings(given=given).values
+    if address is None and settings.url is not None:
+        return Field(lambda: open_remote(settings.url or ""))
+    if is_url(settings.db):
+        return Field(lambda: open_remote(settings.db))
+    return Field(lambda: open_door(settings))
+
+
+async def open_remote(url: str) -> Door:
+    from fieldstone.client.remote import connect
+
+    return await connect(url)
+
+
+async def open_door(settings: Settings, *, program: str = "") -> Door:
+    """The store itself, or the server that holds it: whoever writes to a file, there is one writer."""
+    from fieldstone.ports.lease import StoreHeld
+
+    try:
+        return await open_local_field(settings, program=program)
+    except StoreHeld as held:
+        if held.holder is None or held.holder.url is None:
+            raise
+        return await open_remote(held.holder.url)
+
+
+def holder(clock: Clock, program: str = "", url: str | None = None) -> Holder:
+    from fieldstone.ports.lease import Holder
+    from fieldstone.retrieval.reading import timestamp
+
+    name = program or Path(sys.argv[0] or "python").name or "python"
+    return Holder(os.getpid(), socket.gethostname(), name, timestamp(clock.now_ms()), url)
+
+
+def _open_store(settings: Settings, clock: Clock, program: str) -> tuple[Store, Lease | None]:
+    from fieldstone.ports.log import FieldKey
+
+    key = FieldKey(settings.tenant, settings.field)
+    path = store_path(settings.db)
+    if path is None:
+        from fieldstone.backends.memory.store import MemoryStore
+
+        return MemoryStore(key, max_bytes=settings.max_bytes), None
+    from fieldstone.backends.sqlite.lease import FileLease
+    from fieldstone.backends.sqlite.store import SqliteStore
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lease = FileLease(path)
+    lease.acquire(holder(clock, program))
+    try:
+        return SqliteStore(path, key, max_bytes=settings.max_bytes), lease
+    except BaseException:
+        lease.release()
+        raise
