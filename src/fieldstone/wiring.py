@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 URL_SCHEMES: Final = ("http://", "https://")
 MEMORY: Final = ("memory:", ":memory:")
+SERVER_PROGRAM: Final = "fieldstone serve"
 
 
 class UnknownStore(Exception):
@@ -114,6 +115,18 @@ async def open_door(settings: Settings, *, program: str = "") -> Door:
         if held.holder is None or held.holder.url is None:
             raise
         return await open_remote(held.holder.url)
+
+
+def serve(settings: Settings) -> None:
+    """Serve the store over HTTP until SIGTERM or SIGINT. Raises `NonLoopbackHost`, `StoreHeld` and `UnknownStore`."""
+    from fieldstone.backends.system import SystemClock
+    from fieldstone.servers.http.serve import serve as serve_http
+
+    serve_http(
+        settings,
+        lambda: open_local_field(settings, program=SERVER_PROGRAM),
+        lambda url: holder(SystemClock(), SERVER_PROGRAM, url),
+    )
 
 
 def holder(clock: Clock, program: str = "", url: str | None = None) -> Holder:

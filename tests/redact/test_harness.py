@@ -85,6 +85,14 @@ def test_a_secret_is_found_between_neighbours_that_begin_one_and_end_one(kind: s
 
 
 @requirement("redact:harness:neighbours")
+def test_a_text_reads_the_same_at_the_ends_of_a_batch_and_within_it() -> None:
+    """A rule of the catalogue counts the line break behind this as the last of its forty characters."""
+    text = "ZXlK" + "d2NIUWlPaU" + noise(39).replace("9", "8")
+    answers = shared_harness().clean_groups([[text], ["x", text, "y"], [text]])
+    assert {answers[0].texts[0], answers[1].texts[1], answers[2].texts[0]} == {shared_harness().clean_one(text).text}
+
+
+@requirement("redact:harness:neighbours")
 def test_no_rule_of_the_catalogue_reaches_from_one_request_into_another() -> None:
     """The windows are any character, line breaks too, so many times. Only for private keys, which have a detector of
     their own, there is no number."""

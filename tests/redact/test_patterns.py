@@ -1,9 +1,11 @@
 """What is a secret, and what exactly is taken out."""
 
+import base64
+
 import pytest
 
 from fieldstone.redact import shared_harness
-from fieldstone.redact.patterns import HIDDEN_SECRETS, Patterns
+from fieldstone.redact.patterns import HIDDEN_SECRETS, MARKER_RULE, PART_OF_TOKEN, WHOLE_ADDRESS, Patterns
 from fieldstone.redact.plausible import JUDGES
 from tests.redact.fakes import ALNUM, HEX, TOKENS, noise, private_key
 from tests.requirements import requirement
@@ -104,6 +106,17 @@ def test_a_private_key_in_one_line_of_json_and_one_that_was_cut_off_leave_nothin
         ]
 
 
+@requirement("redact:patterns:whole-token")
+def test_of_a_token_that_the_catalogue_takes_in_part_nothing_is_left() -> None:
+    encoded = base64.b64encode(f"ey{'JhbGciOi'}{noise(60)}.ey{'J'}{noise(90)}.{noise(43)}".encode()).decode()
+    wrapped = "\n".join(encoded[at : at + 76] for at in range(0, len(encoded), 76))
+    uuids = "-".join([noise(8, HEX), noise(4, HEX), noise(4, HEX), noise(4, HEX), noise(12, HEX)])
+    webhook = f"https://corp.webhook.office.com/webhookb2/{uuids}@{uuids}/IncomingWebhook/{noise(32, HEX)}/{uuids}"
+    for token in (encoded, wrapped, webhook):
+        redacted = shared_harness().clean_one(f"before {token} after")
+        assert redacted.text in {f"before [REDACTED:{rule}] after" for rule in redacted.found}
+
+
 @requirement("redact:patterns:hidden-secrets")
 def test_a_secret_that_the_catalogue_hides_as_a_helper_is_taken_out_too() -> None:
     key_id, secret = TOKENS["AWS access key"], noise(39) + "8"
@@ -137,8 +150,8 @@ def test_zero_bytes_in_a_text_move_nothing() -> None:
 
 
 @requirement("redact:patterns:own-rules")
-def test_every_judge_has_a_rule_and_every_hidden_secret_is_in_the_catalogue() -> None:
-    assert set(JUDGES) | HIDDEN_SECRETS <= Patterns().rule_ids
+def test_every_rule_that_the_code_names_is_there() -> None:
+    assert set(JUDGES) | HIDDEN_SECRETS | PART_OF_TOKEN | {MARKER_RULE, WHOLE_ADDRESS} <= Patterns().rule_ids
 
 
 PROSE = (
@@ -169,7 +182,7 @@ CODE = (
     '"password": "must be 8+ characters long!", "password": "string"',
     'def f(password: str = "", token: Optional[str] = None) -> None:',
     "password varchar(255), password field: varchar(255)",
-    "pwd=/home/user1/project2; pwd is ~/src/v2",
+    "pwd=/srv/user1/project2; pwd is ~/src/v2",
     "max_tokens=4096 token count: 12345 token=next_page_2",
     "primary key: user_id_1234, cache key: user:1234:profile",
     "Authorization: Bearer <token>",

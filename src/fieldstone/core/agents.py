@@ -16,7 +16,7 @@ MOVES: Final[dict[AgentStatus, tuple[AgentStatus, ...]]] = {
 }
 
 
-class AgentFacts(Struct, frozen=True):
+class AgentFacts(Struct, frozen=True, gc=False):
     """What the Field knows of an agent. `number` stands for its id in the log."""
 
     id: str

@@ -15,7 +15,7 @@ MOVES: Final[dict[ConflictStatus, tuple[ConflictStatus, ...]]] = {
 }
 
 
-class Resolution(Struct, frozen=True):
+class Resolution(Struct, frozen=True, gc=False):
     strategy: str
     winner_id: str | None
     rationale: str
@@ -23,7 +23,7 @@ class Resolution(Struct, frozen=True):
     epoch_resolved: int
 
 
-class Conflict(Struct, frozen=True):
+class Conflict(Struct, frozen=True, gc=False):
     id: str
     type: ConflictType
     status: ConflictStatus

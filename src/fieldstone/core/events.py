@@ -19,36 +19,36 @@ from fieldstone.core.vocabulary import ConflictType, DetectedBy, Mode, RelationT
 NameKind = Literal["agent", "session", "task"]
 
 
-class Event(Struct, frozen=True, tag_field="kind", omit_defaults=True, kw_only=True):
+class Event(Struct, frozen=True, gc=False, tag_field="kind", omit_defaults=True, kw_only=True):
     v: int = 1
 
 
-class ClockRaised(Event, frozen=True, tag="clock.raised"):
+class ClockRaised(Event, frozen=True, gc=False, tag="clock.raised"):
     """A read brought a later epoch. It is durable before the answer tells it on."""
 
 
-class NameCoined(Event, frozen=True, tag="name.coined"):
+class NameCoined(Event, frozen=True, gc=False, tag="name.coined"):
     of: NameKind
 
 
-class AgentRegistered(Event, frozen=True, tag="agent.registered"):
+class AgentRegistered(Event, frozen=True, gc=False, tag="agent.registered"):
     agent: int
     authority: int
 
 
-class AgentDeregistered(Event, frozen=True, tag="agent.deregistered"):
+class AgentDeregistered(Event, frozen=True, gc=False, tag="agent.deregistered"):
     agent: int
     registration: int
     authority: int
     by: int
 
 
-class LoggedRelation(Struct, frozen=True, omit_defaults=True):
+class LoggedRelation(Struct, frozen=True, gc=False, omit_defaults=True):
     type: RelationType
     target: int | None = None  # None: the target is not a unit of this Field, and its name lies in the texts
 
 
-class UnitRecorded(Event, frozen=True, tag="unit.recorded"):
+class UnitRecorded(Event, frozen=True, gc=False, tag="unit.recorded"):
     id: str
     mode: Mode
     type: str
@@ -60,39 +60,39 @@ class UnitRecorded(Event, frozen=True, tag="unit.recorded"):
     relations: tuple[LoggedRelation, ...] = ()
 
 
-class UnitCommitted(Event, frozen=True, tag="unit.committed"):
+class UnitCommitted(Event, frozen=True, gc=False, tag="unit.committed"):
     unit: int
     by: int
     score: float | None = None
 
 
-class UnitDiscarded(Event, frozen=True, tag="unit.discarded"):
+class UnitDiscarded(Event, frozen=True, gc=False, tag="unit.discarded"):
     unit: int
     by: int
 
 
-class UnitRetracted(Event, frozen=True, tag="unit.retracted"):
+class UnitRetracted(Event, frozen=True, gc=False, tag="unit.retracted"):
     unit: int
     by: int
 
 
-class UnitSuperseded(Event, frozen=True, tag="unit.superseded"):
+class UnitSuperseded(Event, frozen=True, gc=False, tag="unit.superseded"):
     unit: int
     by_unit: int
 
 
-class UnitContested(Event, frozen=True, tag="unit.contested"):
+class UnitContested(Event, frozen=True, gc=False, tag="unit.contested"):
     unit: int
     conflict: int
 
 
-class UnitReinstated(Event, frozen=True, tag="unit.reinstated"):
+class UnitReinstated(Event, frozen=True, gc=False, tag="unit.reinstated"):
     """The last conflict about it is resolved, and it stands."""
 
     unit: int
 
 
-class ConflictDetected(Event, frozen=True, tag="conflict.detected"):
+class ConflictDetected(Event, frozen=True, gc=False, tag="conflict.detected"):
     id: str
     type: ConflictType
     detected_by: DetectedBy
@@ -100,14 +100,14 @@ class ConflictDetected(Event, frozen=True, tag="conflict.detected"):
     unit_b: int
 
 
-class ConflictResolved(Event, frozen=True, tag="conflict.resolved"):
+class ConflictResolved(Event, frozen=True, gc=False, tag="conflict.resolved"):
     conflict: int
     strategy: str
     winner: int | None = None
     by: int | None = None  # None: the Field itself
 
 
-class ContextAttuned(Event, frozen=True, tag="context.attuned"):
+class ContextAttuned(Event, frozen=True, gc=False, tag="context.attuned"):
     """What an agent was shown, so that a replay can say what it knew when it decided."""
 
     agent: int
@@ -120,7 +120,7 @@ class ContextAttuned(Event, frozen=True, tag="context.attuned"):
     shown: tuple[tuple[int, float], ...] = ()
 
 
-class ConflictsListed(Event, frozen=True, tag="conflicts.listed"):
+class ConflictsListed(Event, frozen=True, gc=False, tag="conflicts.listed"):
     agent: int
     returned: int
 
@@ -147,7 +147,7 @@ AnyEvent = (
 EXPENDABLE_TEXTS: Final[tuple[type[Event], ...]] = (ContextAttuned,)
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, gc=False):
     """One entry of the log. `text` is the salted hash of the bundle beside it, if it has one."""
 
     seq: int
@@ -160,23 +160,23 @@ class Entry(Struct, frozen=True):
 # --- texts beside the log -------------------------------------------------------------------------------------------
 
 
-class TextBundle(Struct, frozen=True, omit_defaults=True):
+class TextBundle(Struct, frozen=True, gc=False, omit_defaults=True):
     """The texts of one entry. Every string in it is clean."""
 
 
 SomeTexts = TypeVar("SomeTexts", bound=TextBundle)
 
 
-class NameText(TextBundle, frozen=True):
+class NameText(TextBundle, frozen=True, gc=False):
     name: CleanText
 
 
-class AgentTexts(TextBundle, frozen=True):
+class AgentTexts(TextBundle, frozen=True, gc=False):
     role: CleanText
     interests: tuple[CleanText, ...] = ()
 
 
-class UnitTexts(TextBundle, frozen=True):
+class UnitTexts(TextBundle, frozen=True, gc=False):
     content: CleanText
     purpose: CleanText
     question: CleanText | None = None
@@ -187,7 +187,7 @@ class UnitTexts(TextBundle, frozen=True):
     descriptions: tuple[CleanText | None, ...] = ()
 
 
-class ConfidenceTexts(TextBundle, frozen=True):
+class ConfidenceTexts(TextBundle, frozen=True, gc=False):
     """Confidence that came with COMMIT."""
 
     reasoning: CleanText | None = None
@@ -195,11 +195,11 @@ class ConfidenceTexts(TextBundle, frozen=True):
     assumptions: tuple[CleanText, ...] = ()
 
 
-class ReasonText(TextBundle, frozen=True):
+class ReasonText(TextBundle, frozen=True, gc=False):
     reason: CleanText
 
 
-class HintText(TextBundle, frozen=True):
+class HintText(TextBundle, frozen=True, gc=False):
     hint: CleanText
 
 

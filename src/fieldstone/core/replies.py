@@ -9,7 +9,7 @@ from fieldstone.core.units import MemoryUnit, ScopedMemoryUnit, Shown, UnitRef
 from fieldstone.core.vocabulary import AgentStatus
 
 
-class Warning(Struct, frozen=True):
+class Warning(Struct, frozen=True, gc=False):
     """Something the caller should know of a request that was carried out."""
 
     code: Literal["REDACTED", "FIELD_IGNORED", "ENRICHMENT_FAILED", "DETECTION_TIMEOUT"]
@@ -19,7 +19,7 @@ class Warning(Struct, frozen=True):
 Warnings = tuple[Warning, ...] | UnsetType
 
 
-class AgentProfile(Struct, frozen=True):
+class AgentProfile(Struct, frozen=True, gc=False):
     id: str
     role: str
     status: AgentStatus
@@ -28,7 +28,7 @@ class AgentProfile(Struct, frozen=True):
     authority: int = 4
 
 
-class FieldCapabilities(Struct, frozen=True):
+class FieldCapabilities(Struct, frozen=True, gc=False):
     conformance_level: int
     supported_operations: tuple[str, ...]
     protocol_version: str
@@ -36,7 +36,7 @@ class FieldCapabilities(Struct, frozen=True):
     conflict_strategies: tuple[str, ...]
 
 
-class Registered(Struct, frozen=True):
+class Registered(Struct, frozen=True, gc=False):
     agent: AgentProfile
     field_capabilities: FieldCapabilities
     epoch: int
@@ -45,18 +45,18 @@ class Registered(Struct, frozen=True):
     warnings: Warnings = UNSET
 
 
-class Cleanup(Struct, frozen=True):
+class Cleanup(Struct, frozen=True, gc=False):
     units_orphaned: int
     tasks_reassigned: int
 
 
-class Deregistered(Struct, frozen=True):
+class Deregistered(Struct, frozen=True, gc=False):
     status: Literal["ok", "not_found"]
     cleanup: Cleanup
     epoch: int
 
 
-class Accepted(Struct, frozen=True):
+class Accepted(Struct, frozen=True, gc=False):
     """RECORD and COMMIT: the unit is on disk."""
 
     memory_unit_id: str
@@ -67,7 +67,7 @@ class Accepted(Struct, frozen=True):
     warnings: Warnings = UNSET
 
 
-class Done(Struct, frozen=True):
+class Done(Struct, frozen=True, gc=False):
     """RETRACT and DISCARD."""
 
     memory_unit_id: str
@@ -76,7 +76,7 @@ class Done(Struct, frozen=True):
     warnings: Warnings = UNSET
 
 
-class ContextBudget(Struct, frozen=True):
+class ContextBudget(Struct, frozen=True, gc=False):
     units_returned: int
     units_available: int
     tokens_used: int | None = None
@@ -84,7 +84,7 @@ class ContextBudget(Struct, frozen=True):
     next_since_epoch: int | UnsetType = UNSET
 
 
-class AttuneReply(Struct, Generic[Shown], frozen=True):
+class AttuneReply(Struct, Generic[Shown], frozen=True, gc=False):
     record: tuple[ScopedMemoryUnit[Shown], ...]
     conflicts: tuple[Conflict, ...]
     context_budget: ContextBudget
@@ -97,12 +97,12 @@ Attunement = AttuneReply[MemoryUnit]
 AttunementOfIds = AttuneReply[UnitRef]
 
 
-class ScanCoverage(Struct, frozen=True):
+class ScanCoverage(Struct, frozen=True, gc=False):
     units_scanned: int
     new_conflicts_found: int
 
 
-class Detection(Struct, frozen=True):
+class Detection(Struct, frozen=True, gc=False):
     conflicts: tuple[Conflict, ...]
     scan_coverage: ScanCoverage
     epoch: int
@@ -110,7 +110,7 @@ class Detection(Struct, frozen=True):
     warnings: Warnings = UNSET
 
 
-class FieldStatus(Struct, frozen=True):
+class FieldStatus(Struct, frozen=True, gc=False):
     """GET /v1/field/status."""
 
     tenant: str

@@ -13,7 +13,7 @@ TemporalLayer = Literal["past", "present", "future"]
 DetectMode = Literal["check", "scan", "list"]
 
 
-class Register(Struct, frozen=True, forbid_unknown_fields=True):
+class Register(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     id: str
     role: str
     interests: tuple[str, ...] | None = None
@@ -21,11 +21,11 @@ class Register(Struct, frozen=True, forbid_unknown_fields=True):
     authority: int | None = None
 
 
-class Deregister(Struct, frozen=True, forbid_unknown_fields=True):
+class Deregister(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     agent_id: str
 
 
-class Record(Struct, frozen=True, forbid_unknown_fields=True):
+class Record(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """Fields whose absence has a code of its own are optional here and required in `validate`."""
 
     mode: Mode
@@ -36,7 +36,7 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True):
     relations: tuple[Relation, ...] | None = None
 
 
-class Scope(Struct, frozen=True, forbid_unknown_fields=True):
+class Scope(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     role: str
     max_units: int
     max_tokens: int | None = None
@@ -53,7 +53,7 @@ class Scope(Struct, frozen=True, forbid_unknown_fields=True):
     order: Order = "relevance"
 
 
-class Attune(Struct, frozen=True, forbid_unknown_fields=True):
+class Attune(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     scope: Scope
     context_hint: str | None = None
     format: Format = "full"
@@ -61,30 +61,30 @@ class Attune(Struct, frozen=True, forbid_unknown_fields=True):
     min_epoch: int | None = None
 
 
-class DetectFilter(Struct, frozen=True, forbid_unknown_fields=True):
+class DetectFilter(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     status: tuple[str, ...] | None = None
     types: tuple[str, ...] | None = None
     involving_agents: tuple[str, ...] | None = None
 
 
-class Detect(Struct, frozen=True, forbid_unknown_fields=True):
+class Detect(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     mode: DetectMode
     target_id: str | None = None
     filter: DetectFilter | None = None
     after_epoch: int | None = None
 
 
-class Commit(Struct, frozen=True, forbid_unknown_fields=True):
+class Commit(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     memory_unit_id: str
     confidence: Confidence | None = None
 
 
-class Discard(Struct, frozen=True, forbid_unknown_fields=True):
+class Discard(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     memory_unit_id: str
     reason: str | None = None
 
 
-class Retract(Struct, frozen=True, forbid_unknown_fields=True):
+class Retract(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     memory_unit_id: str
     reason: str
 
@@ -103,7 +103,7 @@ REQUESTS: dict[Operation, type[Request]] = {
 }
 
 
-class Message(Struct, frozen=True):
+class Message(Struct, frozen=True, gc=False):
     """A decoded envelope. `id` is None where the library itself makes the call: nobody can send it twice."""
 
     operation: Operation

@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 from fieldstone.core.vocabulary import Mode, RelationType, UnitStatus
 
 
-class Intent(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Intent(Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """Why a unit was recorded. The purpose is what makes a memory usable by others."""
 
     purpose: str | None = None
@@ -15,20 +15,20 @@ class Intent(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     question: str | None = None
 
 
-class Confidence(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Confidence(Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     score: float | None = None
     reasoning: str | None = None
     evidence: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
 
 
-class Relation(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Relation(Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     type: RelationType
     target_id: str
     description: str | None = None
 
 
-class Source(Struct, frozen=True):
+class Source(Struct, frozen=True, gc=False):
     """Where a unit came from. The Field writes it; an agent cannot."""
 
     agent_id: str
@@ -37,7 +37,7 @@ class Source(Struct, frozen=True):
     timestamp: str
 
 
-class MemoryUnit(Struct, frozen=True):
+class MemoryUnit(Struct, frozen=True, gc=False):
     id: str
     mode: Mode
     type: str
@@ -51,7 +51,7 @@ class MemoryUnit(Struct, frozen=True):
     archived_epoch: int | UnsetType = UNSET
 
 
-class UnitRef(Struct, frozen=True):
+class UnitRef(Struct, frozen=True, gc=False):
     """What `ids_only` returns of a unit."""
 
     id: str
@@ -61,7 +61,7 @@ class UnitRef(Struct, frozen=True):
 Shown = TypeVar("Shown", MemoryUnit, UnitRef)
 
 
-class ScopedMemoryUnit(Struct, Generic[Shown], frozen=True):
+class ScopedMemoryUnit(Struct, Generic[Shown], frozen=True, gc=False):
     """A unit as ATTUNE brings it: how much it matters to this agent, and why."""
 
     memory_unit: Shown

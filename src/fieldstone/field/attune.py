@@ -110,7 +110,7 @@ async def _conflicts(reads: Reads, caller: AgentFacts, units: Snapshot, mask: Ma
         return ()
     sides = np.searchsorted(units.seq, [[row.unit_a, row.unit_b] for row in rows])
     sides = np.minimum(sides, units.size - 1)  # a conflict newer than the snapshot concerns the next call
-    concerned = (mask[sides] | (units.agent[sides] == caller.number)).any(axis=1)
+    concerned = (mask[sides] | (units.agent[sides] == units.agent_code(caller.number))).any(axis=1)
     return await reads.reading.conflicts([row for row, is_mine in zip(rows, concerned, strict=True) if is_mine])
 
 

@@ -180,7 +180,7 @@ class Desk:
         state.publish_epoch(self.epoch)
 
     def _append(self, event: AnyEvent, texts: TextBundle | None, draft: Draft) -> None:
-        seq = self._head.seq + 1
+        seq, previous = self._head.seq + 1, self._head.hash
         text_hash = None
         if texts is not None:
             salt, encoded = self._ids.salt(), encode_texts(texts)
@@ -188,13 +188,15 @@ class Desk:
             self._texts.append(StoredText(seq, salt, encoded))
         entry = Entry(seq, draft.epoch, draft.at_ms, event, text_hash)
         body = encode_entry(entry)
-        self._head = Head(seq, link(self._head.hash, body))
+        self._head = Head(seq, link(previous, body))
         self._entries.append(StoredEntry(seq, body, self._head.hash))
         changes = project(entry, texts, self._state.names.digest)
-        self._changes.extend(changes)
-        self._remember(entry, texts, changes)
+        self._changes += changes
+        self._remember(entry, texts)
+        for change in changes:
+            self._overlay(change)
 
-    def _remember(self, entry: Entry, texts: TextBundle | None, changes: Sequence[Change]) -> None:
+    def _remember(self, entry: Entry, texts: TextBundle | None) -> None:
         event = entry.event
         if isinstance(event, UnitRecorded) and isinstance(texts, UnitTexts):
             self._recorded[entry.seq] = event
@@ -206,8 +208,6 @@ class Desk:
             self._remember_agent(entry, event, texts)
         elif isinstance(event, AgentDeregistered):
             self._remember_departure(event)
-        for change in changes:
-            self._overlay(change)
 
     def _remember_agent(self, entry: Entry, event: AgentRegistered, texts: AgentTexts) -> None:
         name = self._agent_name(event.agent)

@@ -39,7 +39,7 @@ from fieldstone.field.state import FieldState
 from fieldstone.field.transfer import Imported, export, import_lines
 from fieldstone.field.work import Work
 from fieldstone.field.writer import Writer
-from fieldstone.ports.lease import Lease
+from fieldstone.ports.lease import Holder, Lease
 from fieldstone.ports.store import Store
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.projections.text_follower import TextFollower, searchable
@@ -200,6 +200,11 @@ class LocalField:
                 await self._state.absorb(taken.changes, taken.head, taken.epoch)
             self._follow(taken.unit_texts)
         return taken.imported
+
+    def announce(self, holder: Holder) -> None:
+        """Tell others that want this store where it can be reached."""
+        if self._lease is not None:
+            self._lease.announce(holder)
 
     async def close(self) -> None:
         """Finish what was accepted, then let go of the store."""

@@ -1,5 +1,6 @@
 """REGISTER: an agent joins, with a role and what it is interested in."""
 
+import re
 from collections.abc import Sequence
 
 from fieldstone.core.agents import check_move
@@ -10,6 +11,8 @@ from fieldstone.core.replies import AgentProfile, FieldCapabilities, Registered
 from fieldstone.core.requests import Message, Register
 from fieldstone.core.text import CleanText
 from fieldstone.field.desk import Desk, Draft
+
+_OPERATION_NAME = re.compile(r"[A-Z_]{1,32}")
 
 
 class Registering:
@@ -43,4 +46,9 @@ class Registering:
         supported = self._capabilities.supported_operations
         missing = [name for name in self._request.required_operations or () if name not in supported]
         if missing:
-            raise UnsupportedOperation(f"This Field does not support: {', '.join(missing)}.")
+            raise UnsupportedOperation(f"This Field does not support: {', '.join(map(_told, missing))}.")
+
+
+def _told(operation: str) -> str:
+    """What a caller wrote is told on only where it looks like an operation."""
+    return operation if _OPERATION_NAME.fullmatch(operation) else "…"

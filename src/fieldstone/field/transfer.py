@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import MsgspecError, Raw, Struct, json
 
 from fieldstone.core.chain import link, seal
-from fieldstone.core.errors import InvalidPayload
+from fieldstone.core.errors import InvalidPayload, SecretLeakage
 from fieldstone.core.events import (
     AgentRegistered,
     AgentTexts,
@@ -88,6 +88,7 @@ async def import_lines(
             skipped += 1
             continue
         head = _check_next(stored, entry, head, number)
+        _refuse_secrets(stored.body, entry, number, harness)
         entries.append(stored)
         bundle = _check_text(line, entry, number, harness, texts)
         if isinstance(bundle, UnitTexts):
@@ -140,11 +141,15 @@ def _check_text(line: Line, entry: Entry, number: int, harness: Harness, texts: 
         raise InvalidPayload(f"line {number}: the text of entry {entry.seq} cannot be read.") from error
     if seal(stored.salt, stored.body) != entry.text:
         raise InvalidPayload(f"line {number}: the text of entry {entry.seq} is not the one that was written.")
-    # An export is text from outside like any other. It cannot be rewritten here without breaking its chain.
-    if any(group.found for group in harness.clean_groups([[stored.body.decode()]])):
-        raise InvalidPayload(f"line {number}: the text of entry {entry.seq} holds what looks like a secret.")
+    _refuse_secrets(stored.body, entry, number, harness)
     texts.append(stored)
     return bundle
+
+
+def _refuse_secrets(body: bytes, entry: Entry, number: int, harness: Harness) -> None:
+    """An export is text from outside like any other. It cannot be rewritten here without breaking its chain."""
+    if harness.clean_one(body.decode()).found:
+        raise SecretLeakage(f"line {number}: entry {entry.seq} holds what looks like a secret.")
 
 
 def _bundle_type(entry: Entry) -> type[TextBundle]:

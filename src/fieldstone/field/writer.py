@@ -75,8 +75,7 @@ class Writer:
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._queue.append(Waiting(work, fingerprint, answer))
         self._start()
-        # What was accepted is finished even if the caller goes away.
-        return await asyncio.shield(answer) if fingerprint else await answer
+        return await answer  # a caller that goes away takes its answer with it, not the request
 
     def leave(self, work: Work) -> None:
         """Write it with the next group, or soon. Nobody waits for it."""
@@ -124,6 +123,7 @@ class Writer:
 
     async def _write(self, group: Sequence[Waiting]) -> None:
         answers: list[tuple[asyncio.Future[Reply] | None, Reply | Exception]] = []
+        broken = False
         try:
             desk = Desk(self._state, self._ids, self._clock.now_ms(), self._rules.epoch_leap)
             cleaned = self._clean(group)
@@ -137,11 +137,14 @@ class Writer:
                 self._after_commit(desk.unit_texts)
         except FieldError as refused:  # the store had no room: for every request of the group
             answers = [(waiting.answer, refused) for waiting in group]
-        except Exception as broken:  # why: one broken group must not stop the writer; each caller gets the error
-            logger.error("group failed", requests=len(group), error=type(broken).__name__, exc_info=broken)
-            answers = [(waiting.answer, broken) for waiting in group]
+        except Exception as error:  # why: one broken group must not stop the writer; each caller gets the error
+            logger.error("group failed", requests=len(group), error=type(error).__name__, exc_info=error)
+            answers = [(waiting.answer, error) for waiting in group]
+            broken = True
         for answer, outcome in answers:
             _resolve(answer, outcome)
+        if broken:
+            await self._state.reload()  # nobody knows how far it came: what the store says is what is
 
     def _clean(self, group: Sequence[Waiting]) -> Sequence[CleanGroup]:
         """Every text of the group in one scan."""

@@ -1,17 +1,19 @@
-"""What scoring needs of every unit, as numpy columns: 39 bytes a unit, so that all of them can be looked at each time.
+"""What scoring needs of every unit, as numpy columns: 35 bytes a unit, so that all of them can be looked at each time.
 
 Only the field's writer changes them. A reader takes a `Snapshot`: rows are only ever appended, so what it holds stays
 true while the writer goes on; a status that changes meanwhile shows either its old or its new value.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldstone.core.vocabulary import UnitStatus
 from fieldstone.ports.views import Change, CommitUnit, PutUnit, SetUnitStatus, UnitRow
+
+Coded = TypeVar("Coded", int, str)
 
 STATUS_CODES: Final[dict[UnitStatus, int]] = {
     "active": 0,
@@ -28,8 +30,8 @@ FIRST_CAPACITY: Final = 1_024
 _COLUMNS: Final[dict[str, Any]] = {
     "seq": np.int64,
     "epoch": np.int64,
-    "agent": np.int64,
     "session": np.int64,
+    "agent": np.int32,
     "role": np.int32,
     "type": np.uint8,
     "status": np.uint8,
@@ -44,14 +46,19 @@ class Snapshot(NamedTuple):
     size: int
     seq: NDArray[np.int64]
     unit_epoch: NDArray[np.int64]
-    agent: NDArray[np.int64]
     session: NDArray[np.int64]
+    agent: NDArray[np.int32]
     role: NDArray[np.int32]
     type: NDArray[np.uint8]
     status: NDArray[np.uint8]
     archived: NDArray[np.bool_]
+    agent_codes: dict[int, int]  # the agent's number → its code
     registrations: list[int]  # role code → the registration that says the role
     types: list[str]  # type code → type
+
+    def agent_code(self, agent: int) -> int:
+        """-1 for an agent that has recorded nothing."""
+        return self.agent_codes.get(agent, -1)
 
 
 class UnitColumns:
@@ -60,10 +67,9 @@ class UnitColumns:
         self._arrays: dict[str, NDArray[Any]] = {
             name: np.zeros(FIRST_CAPACITY, kind) for name, kind in _COLUMNS.items()
         }
-        self._registrations: list[int] = []
-        self._role_codes: dict[int, int] = {}
-        self._types: list[str] = []
-        self._type_codes: dict[str, int] = {}
+        self._agents = _Codes[int]()
+        self._registrations = _Codes[int]()
+        self._types = _Codes[str]()
 
     @property
     def size(self) -> int:
@@ -72,10 +78,8 @@ class UnitColumns:
     def snapshot(self, epoch: int) -> Snapshot:
         size = self._size
         views = [array[:size] for array in self._arrays.values()]
-        seq, unit_epoch, agent, session, role, kind, status, archived = views
-        return Snapshot(
-            epoch, size, seq, unit_epoch, agent, session, role, kind, status, archived, self._registrations, self._types
-        )
+        coded = (self._agents.codes, self._registrations.values, self._types.values)
+        return Snapshot(epoch, size, *views, *coded)
 
     def apply(self, changes: Iterable[Change]) -> None:
         for change in changes:
@@ -98,10 +102,10 @@ class UnitColumns:
         arrays = self._arrays
         arrays["seq"][at] = row.seq
         arrays["epoch"][at] = row.epoch
-        arrays["agent"][at] = row.agent
+        arrays["agent"][at] = self._agents.code(row.agent)
         arrays["session"][at] = row.session or NO_SESSION
-        arrays["role"][at] = self._role_code(row.registration)
-        arrays["type"][at] = self._type_code(row.type)
+        arrays["role"][at] = self._registrations.code(row.registration)
+        arrays["type"][at] = self._types.code(row.type)
         arrays["status"][at] = STATUS_CODES[row.status]
         arrays["archived"][at] = row.archived_epoch is not None
         self._size = at + 1  # last: a snapshot never sees a row that is half there
@@ -113,16 +117,17 @@ class UnitColumns:
         # New arrays: a reader's snapshot keeps the old ones.
         self._arrays = {name: np.concatenate([array, np.zeros_like(array)]) for name, array in self._arrays.items()}
 
-    def _role_code(self, registration: int) -> int:
-        code = self._role_codes.get(registration)
-        if code is None:
-            code = self._role_codes[registration] = len(self._registrations)
-            self._registrations.append(registration)
-        return code
 
-    def _type_code(self, kind: str) -> int:
-        code = self._type_codes.get(kind)
+class _Codes(Generic[Coded]):
+    """Small numbers for values that repeat."""
+
+    def __init__(self) -> None:
+        self.values: list[Coded] = []
+        self.codes: dict[Coded, int] = {}
+
+    def code(self, value: Coded) -> int:
+        code = self.codes.get(value)
         if code is None:
-            code = self._type_codes[kind] = len(self._types)
-            self._types.append(kind)
+            code = self.codes[value] = len(self.values)
+            self.values.append(value)
         return code

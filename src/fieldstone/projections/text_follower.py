@@ -85,14 +85,18 @@ class TextFollower:
         self._task = None
         if self._closed or not self._tail:
             return
-        delay_ms = RETRY_MS if task.cancelled() or task.exception() else IDLE_MS
-        if len(self._tail) >= BATCH_UNITS and delay_ms == IDLE_MS:
-            self._start()
-        elif self._timer is None:
+        failed = task.cancelled() or task.exception() is not None
+        if failed:
+            logger.warning("text index is behind", units=len(self._tail), error=repr(task.exception()))
+        if self._timer is None:
+            delay_ms = RETRY_MS if failed else IDLE_MS
             self._timer = asyncio.get_running_loop().call_later(delay_ms / 1e3, self._start)
 
     async def _index(self) -> None:
-        while self._tail and not self._closed:
+        """A batch, and further full ones; a remainder waits for the next turn, so that batches stay large."""
+        first = True
+        while self._tail and not self._closed and (first or len(self._tail) >= BATCH_UNITS):
+            first = False
             batch = [Document(seq, text) for seq, text in list(self._tail.items())[:BATCH_UNITS]]
             await self._store.text_index.add(batch, position=batch[-1].seq)
             for document in batch:

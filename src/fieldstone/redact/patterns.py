@@ -41,6 +41,8 @@ HIDDEN_SECRETS: Final = frozenset(
 
 # It takes a database's whole address, of which only the password is a secret.
 WHOLE_ADDRESS: Final = "betterleaks.mongodb-connection-string"
+# They take a few characters in the middle of the token.
+PART_OF_TOKEN: Final = frozenset({"betterleaks.jwt-base64", "betterleaks.microsoft-teams-webhook"})
 
 # Between two requests: longer than any window in which a rule steps over line breaks, and with the characters at which
 # a rule's "anything but" stops, so that no match begins in one request and ends in another.
@@ -73,8 +75,7 @@ class Patterns:
                 yield Span(start + span.start, start + span.end, span.rule_id)
 
     def _in_piece(self, piece: bytes) -> Iterator[Span]:
-        # The same neighbours as between two breaks, so that a text reads the same alone and among others.
-        data = _scannable(b"\n%b\n" % piece)
+        data = _scannable(piece)
         yield from self._found(data, data)
         for span in self._found(_loosened(data), data):
             # Our rules need no loosening, and without its brackets a template would look like a value.
@@ -87,21 +88,33 @@ class Patterns:
             if rule_id == MARKER_RULE or not (finding.visible or rule_id in HIDDEN_SECRETS):
                 continue
             location = finding.location
-            start, end = location["start_offset"], location["end_offset"]
-            if rule_id == WHOLE_ADDRESS and (address := _ADDRESS.match(data, start, end)):
-                start, end = address.span(1)
-            if judge := JUDGES.get(rule_id):
-                end = start + len(judge(data[start:end]))
+            start, end = _extent(rule_id, data, location["start_offset"], location["end_offset"])
             if start < end:
                 yield Span(start - 1, end - 1, rule_id)  # less the line break put before
 
 
 _ADDRESS: Final = re.compile(rb"[^:]*://[^:]*:(.+)@")
+_TOKEN: Final = re.compile(rb"[^\s\"'`<>]+")
+
+
+def _extent(rule_id: str, data: bytes, start: int, end: int) -> tuple[int, int]:
+    """Where the secret of a finding begins and ends; for a candidate that is none, nowhere."""
+    if rule_id == WHOLE_ADDRESS and (address := _ADDRESS.match(data, start, end)):
+        return address.span(1)
+    if rule_id in PART_OF_TOKEN:
+        return next((token.span() for token in _TOKEN.finditer(data) if token.end() >= end), (start, end))
+    if judge := JUDGES.get(rule_id):
+        return start, start + len(judge(data[start:end]))
+    return start, end
 
 
 def _scannable(text: bytes) -> bytes:
-    # Many zero bytes make the engine decode the text as UTF-16, and its offsets are then those of another text.
-    return text.replace(b"\0", b" ")
+    """The text as the engine is to see it.
+
+    Line breaks around it are what a text has between two breaks, so that it reads the same alone and among others. And
+    many zero bytes make the engine decode UTF-16: its offsets would be those of another text.
+    """
+    return b"\n%b\n" % text.replace(b"\0", b" ")
 
 
 def _loosened(text: bytes) -> bytes:

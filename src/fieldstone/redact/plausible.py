@@ -94,7 +94,7 @@ _PLACEHOLDER = re.compile(_TO_FILL_IN, re.VERBOSE | re.DOTALL)
 _NO_SECRET = re.compile(
     _TO_FILL_IN
     + rb"""
-    | (?:\.{0,2}|~)/[\w./~-]* | [A-Za-z]:\\.* | .*://.* | [a-z0-9_.-]+(?:/[a-z0-9_.-]+)+    # a path or an address
+    | (?:\.{0,2}|~)/[\w./~-]* | [A-Za-z]:\\.* | .*://.* | [a-z0-9_.-]+(?:/[a-z0-9_.-]+)+     # a path or an address
     | [\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}                                      # an e-mail address
     | \d{4}-\d\d-\d\d.* | \d{1,2}[/.]\d{1,2}[/.]\d{2,4} | \d{1,2}:\d\d.*              # a date or a time
     | v?\d+(?:[.,]\d+)+\S? | \d+%                                                     # a version or a number

@@ -25,10 +25,11 @@ class Filter(Struct, frozen=True):
 def candidates(units: Snapshot, wanted: Filter) -> Mask:
     """Everything visible: not the caller's own, not superseded, retracted, archived or a draft, unless asked for."""
     mask: Mask = units.status <= LAST_SHOWN_STATUS
+    caller = units.agent_code(wanted.caller)
     if not wanted.include_own:
-        mask &= units.agent != wanted.caller
+        mask &= units.agent != caller
     if wanted.include_drafts:
-        mask |= (units.status == STATUS_CODES["draft"]) & (units.agent == wanted.caller)
+        mask |= (units.status == STATUS_CODES["draft"]) & (units.agent == caller)
     if not wanted.include_archived:
         mask &= ~units.archived
     if wanted.since_epoch > 0:

@@ -51,8 +51,11 @@ class LexicalMatch:
     def words_in(self, seqs: Sequence[int]) -> list[list[str]]:
         """The query's words that stand in each of these units, most telling first."""
         found: list[list[str]] = [[] for _ in seqs]
+        wanted = np.asarray(seqs, np.int64)
         for term in sorted(self._rows, key=lambda term: -self._weights[term]):
-            for at in np.flatnonzero(np.isin(np.asarray(seqs, np.int64), self._rows[term])):
+            rows = self._rows[term]  # ascending
+            places = np.minimum(np.searchsorted(rows, wanted), rows.size - 1)
+            for at in np.flatnonzero(rows[places] == wanted):
                 found[at].append(self._words[term])
         return found
 

@@ -44,12 +44,12 @@ def _pool(units: Snapshot, rows: Rows, scores: Values, size: int) -> Rows:
         return rows
     values = scores[rows]
     best = rows[_at_least_kth(values, size)]
-    authors = units.agent[rows]
-    if np.unique(units.agent[best]).size < np.unique(authors).size:
-        order = np.lexsort((-units.unit_epoch[rows], -values, authors))
-        firsts = np.flatnonzero(np.diff(authors[order], prepend=-1))
-        best = np.union1d(best, rows[order[firsts]])
-    return best
+    authors = len(units.agent_codes)
+    if np.count_nonzero(np.bincount(units.agent[best], minlength=authors)) == authors:
+        return best
+    by_author = np.full(authors, -1.0, np.float32)
+    np.maximum.at(by_author, units.agent[rows], values)
+    return np.union1d(best, rows[values >= by_author[units.agent[rows]]])
 
 
 def _at_least_kth(values: Values, k: int) -> Rows:

@@ -64,7 +64,8 @@ def type_importance(units: Snapshot) -> Values:
 def role_alignment(units: Snapshot, role: str, roles: Sequence[str], analyze: Analyze) -> Values:
     """`roles` says the author's role for each role code."""
     own = set(analyze(role))
-    table = np.asarray([_overlap(own, set(analyze(other))) for other in roles] or [0.0], np.float32)
+    worth = {other: _overlap(own, set(analyze(other))) for other in set(roles)}  # many registrations, few roles
+    table = np.asarray([worth[other] for other in roles] or [0.0], np.float32)
     return table[units.role]
 
 

@@ -33,7 +33,7 @@ class MemoryStore:
         if self._max_bytes is not None and self._bytes + size > self._max_bytes:
             raise StorageFull
         head = await self.log.head()
-        if commit.entries and commit.entries[0].seq != head.seq + 1:
+        if any(entry.seq != seq for seq, entry in enumerate(commit.entries, head.seq + 1)):
             raise ValueError(f"entry {commit.entries[0].seq} does not continue the log, whose head is {head.seq}")
         self._bytes += size
         self.log.entries.extend(commit.entries)

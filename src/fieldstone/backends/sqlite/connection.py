@@ -81,12 +81,20 @@ def full_as_storage_full() -> Iterator[None]:
     """SQLite says FULL for the size cap and for most full disks, and IOERR where only the sync or the WAL noticed."""
     try:
         yield
-    except apsw.FullError as error:
-        raise StorageFull from error
-    except apsw.IOError as error:
-        if getattr(error, "extendedresult", None) in _WRITE_ERRORS:
+    except apsw.Error as error:
+        cause = _first_error(error)
+        if isinstance(cause, apsw.FullError):
+            raise StorageFull from error
+        if isinstance(cause, apsw.IOError) and getattr(cause, "extendedresult", None) in _WRITE_ERRORS:
             raise StorageFull("The disk did not take the write: nothing of this request was written.") from error
         raise
+
+
+def _first_error(error: apsw.Error) -> apsw.Error:
+    """Without room SQLite rolls back by itself; the ROLLBACK that apsw sends after it then fails and hides why."""
+    while isinstance(error, apsw.SQLError) and isinstance(error.__context__, apsw.Error):
+        error = error.__context__
+    return error
 
 
 _WRITE_ERRORS: Final = frozenset(

@@ -29,14 +29,19 @@ SELECT position & 0xffffffff, salt, body FROM texts WHERE position > ? AND posit
 SELECT position & 0xffffffff, salt, body FROM texts WHERE position = ?;
 
 -- name: insert_reply
-INSERT INTO replies (stream_no, key, request, at_ms, body) VALUES (?, ?, ?, ?, ?);
+INSERT INTO replies (stream_no, lookup, key, request, at_ms, body) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: find_reply
-SELECT key, request, at_ms, body FROM replies WHERE stream_no = ? AND key = ?;
+SELECT key, request, at_ms, body FROM replies WHERE lookup = ? AND stream_no = ? AND key = ?;
 
 -- name: forget_replies
-DELETE FROM replies WHERE (stream_no, key) IN
-    (SELECT stream_no, key FROM replies WHERE stream_no = ? AND at_ms < ? ORDER BY at_ms LIMIT ?);
+-- The oldest rows stand first, whichever field they are of: a walk up to the first young one finds what is old.
+DELETE FROM replies WHERE reply_no IN
+    (SELECT reply_no FROM replies
+     WHERE reply_no < coalesce((SELECT reply_no FROM replies WHERE at_ms >= ?2 ORDER BY reply_no LIMIT 1),
+                               0x7fffffffffffffff)
+       AND stream_no = ?1 AND at_ms < ?2
+     ORDER BY reply_no LIMIT ?3);
 
 -- name: put_name
 INSERT INTO names (stream_no, kind, digest, number) VALUES (?, ?, ?, ?);
@@ -122,15 +127,3 @@ DELETE FROM hints WHERE position = ?;
 
 -- name: all_hints
 SELECT position & 0xffffffff FROM hints WHERE position > ? AND position <= ? ORDER BY position;
-
--- name: create_text_index
-INSERT INTO text_indexes (stream_no, position, documents) VALUES (?, 0, 0);
-
--- name: text_index_state
-SELECT position, documents FROM text_indexes WHERE stream_no = ?;
-
--- name: move_text_index
-UPDATE text_indexes SET position = ?, documents = documents + ? WHERE stream_no = ?;
-
--- name: reset_text_index
-UPDATE text_indexes SET position = 0, documents = 0 WHERE stream_no = ?;

@@ -12,15 +12,15 @@ import apsw
 
 from fieldstone.backends.sqlite.connection import full_as_storage_full, open_reader, open_writer
 from fieldstone.backends.sqlite.log import SQL, Span, SqliteContent, SqliteLog
-from fieldstone.backends.sqlite.replies import SqliteReplies
-from fieldstone.backends.sqlite.text_index import SqliteTextIndex, create_text_index
+from fieldstone.backends.sqlite.replies import SqliteReplies, lookup
+from fieldstone.backends.sqlite.text_index import SqliteTextIndex
 from fieldstone.backends.sqlite.views import SqliteViews, erase_views, write_changes
 from fieldstone.ports.log import FIELD_STREAM, GENESIS_HASH, FieldKey
 from fieldstone.ports.store import Commit
 from fieldstone.ports.views import Change
 
-FAST_COMMIT_MS: Final = 2.0  # below this a commit costs less on the spot than two hops to a thread and back
-SLOWEST_WEIGHT: Final = 0.2  # of a new reading in the running mean of commit times
+FAST_COMMIT_MS: Final = 2.0  # a disk this fast is waited for on the spot: two hops to a thread cost as much
+NEW_READING_WEIGHT: Final = 0.2  # in the running mean of commit times
 CHECKPOINT_PAGES: Final = 1_000  # SQLite's own default; done beside the commits, not inside one
 WAL_LIMIT_PAGES: Final = 16_000  # 64 MiB: past it writers wait for a checkpoint, so the WAL stays bounded
 
@@ -41,7 +41,7 @@ class SqliteStore:
         self.texts = SqliteContent(self._near, self._span)
         self.views = SqliteViews(self._near, self._span)
         self.replies = SqliteReplies(self._near, self._span, self._write)
-        self.text_index = SqliteTextIndex(path, self._near, self._span, self._write)
+        self.text_index = SqliteTextIndex(path, stream_no, self._hash_at)
         self._writing = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-disk")
         self._checkpointer = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-checkpoint")
@@ -74,7 +74,7 @@ class SqliteStore:
     async def bytes_used(self) -> int:
         pages: int = self._near.pragma("page_count")
         size: int = self._near.pragma("page_size")
-        return pages * size
+        return pages * size + await self.text_index.bytes_used()
 
     async def close(self) -> None:
         async with self._writing:
@@ -92,20 +92,25 @@ class SqliteStore:
         digest_key = secrets.token_bytes(32)
         with full_as_storage_full(), self._writer:
             stream_no = self._writer.execute(SQL["create_stream"], (*key, FIELD_STREAM, digest_key, GENESIS_HASH)).get
-            create_text_index(self._writer, stream_no)
         return stream_no, digest_key, 0
 
+    def _hash_at(self, seq: int) -> bytes | None:
+        position = self._span.position(seq)
+        found: bytes | None = self._near.execute("SELECT hash FROM log WHERE position = ?", (position,)).get
+        return found
+
     def _commit(self, commit: Commit) -> None:
-        started = time.perf_counter()
         entries = commit.entries
-        if entries and entries[0].seq != self._head_seq + 1:
+        if any(entry.seq != seq for seq, entry in enumerate(entries, self._head_seq + 1)):
             raise ValueError(f"entry {entries[0].seq} does not continue the log, whose head is {self._head_seq}")
-        with full_as_storage_full(), self._writer:
-            self._insert(commit)
+        with full_as_storage_full():
+            with self._writer:
+                self._insert(commit)
+                inserted = time.perf_counter()
+            commit_ms = (time.perf_counter() - inserted) * 1e3
         if entries:
             self._head_seq = entries[-1].seq
-        elapsed_ms = (time.perf_counter() - started) * 1e3
-        self._mean_commit_ms += SLOWEST_WEIGHT * (elapsed_ms - self._mean_commit_ms)
+        self._mean_commit_ms += NEW_READING_WEIGHT * (commit_ms - self._mean_commit_ms)
 
     def _insert(self, commit: Commit) -> None:
         writer, base = self._writer, self._span.base
@@ -117,7 +122,9 @@ class SqliteStore:
             writer.executemany(SQL["insert_text"], [(base | seq, salt, body) for seq, salt, body in commit.texts])
         write_changes(writer, self._span, commit.changes)
         if commit.replies:
-            writer.executemany(SQL["insert_reply"], [(self._span.stream_no, *reply) for reply in commit.replies])
+            stream_no = self._span.stream_no
+            rows = [(stream_no, lookup(reply.key), *reply) for reply in commit.replies]
+            writer.executemany(SQL["insert_reply"], rows)
         for seq in commit.erased_texts:
             writer.execute(SQL["erase_text"], (base | seq,))
             writer.execute(SQL["drop_hint"], (base | seq,))

@@ -1,86 +1,152 @@
-"""Full text of one stream: an FTS5 table beside the log, filled behind it in large batches."""
+"""Full text of one stream: an FTS5 table in a file beside the store, filled behind the log in large batches."""
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
 from pathlib import Path
 from typing import Final
 
 import apsw
+from msgspec import json
 
 from fieldstone.backends.analysis import Analyzer
-from fieldstone.backends.sqlite.connection import open_reader
-from fieldstone.backends.sqlite.log import SQL, Span
+from fieldstone.backends.sqlite.connection import BUSY_TIMEOUT_MS, full_as_storage_full, open_reader
 from fieldstone.ports.text_index import Document, Postings, prune
 
 READERS: Final = 2  # as many searches at once as there are cores to run them
 KNOWN_FREQUENCIES: Final = 100_000  # cached terms; a lookup walks the term's whole posting list
 STALE_GROWTH: Final = 1.1  # frequencies are looked up again once the index has grown by this much
 
-Write = Callable[[Callable[[apsw.Connection], int]], Awaitable[int]]
-
-
-def create_text_index(connection: apsw.Connection, stream_no: int) -> None:
-    # The terms come analyzed; the tokenizer here only splits at the spaces between them. The table is contentless:
-    # texts lie beside the log and nowhere else. It keeps which units hold a term, not where: that is all we ask.
-    connection.execute(
-        f"CREATE VIRTUAL TABLE text_{stream_no} USING fts5("
-        "terms, content='', contentless_delete=1, detail=none, tokenize='unicode61 remove_diacritics 0')"
-    )
-    connection.execute(f"CREATE VIRTUAL TABLE text_{stream_no}_vocabulary USING fts5vocab(text_{stream_no}, 'row')")
-    connection.execute(SQL["create_text_index"], (stream_no,))
+HashAt = Callable[[int], bytes | None]  # the log's hash at a seq
 
 
 class SqliteTextIndex:
-    def __init__(self, path: Path, near: apsw.Connection, span: Span, write: Write) -> None:
-        self._path = path
-        self._near = near
-        self._span = span
-        self._write = write
-        self._table = f"text_{span.stream_no}"
+    """`hash_at` ties the index to the log that it was made from."""
+
+    def __init__(self, store: Path, stream_no: int, hash_at: HashAt) -> None:
+        self._path = index_path(store)
+        self._stream_no = stream_no
+        self._hash_at = hash_at
+        self._table = f"text_{stream_no}"
         self._analyzer = Analyzer()
+        self._writer_thread = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-index")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="fieldstone-search")
         self._reader = threading.local()
+        self._reader_connections: list[apsw.Connection] = []
         self._frequencies: dict[str, int] = {}
         self._frequencies_at = 0
+        self._writer = self._open()
+        self._position = self._usable_position()
 
     def analyze(self, text: str) -> list[str]:
         return self._analyzer.terms(text)
 
     async def position(self) -> int:
-        position: int = self._near.execute(SQL["text_index_state"], (self._span.stream_no,)).get[0]
-        return position
+        return self._position
 
     async def add(self, documents: Sequence[Document], *, position: int) -> None:
-        def insert(connection: apsw.Connection) -> int:
-            connection.executemany(
-                f"INSERT INTO {self._table} (rowid, terms) VALUES (?, ?)",
-                [(document.seq, " ".join(self._analyzer.terms(document.text))) for document in documents],
+        batch = json.encode([(document.seq, " ".join(self.analyze(document.text))) for document in documents]).decode()
+        anchor = self._hash_at(position)
+
+        def insert() -> None:
+            # One statement for the whole batch: SQLite works through it without Python, and the event loop goes on.
+            self._writer.execute(
+                f"INSERT INTO {self._table} (rowid, terms) SELECT value ->> 0, value ->> 1 FROM json_each(?)", (batch,)
             )
-            connection.execute(SQL["move_text_index"], (position, len(documents), self._span.stream_no))
-            return 0
+            self._writer.execute(
+                "UPDATE text_indexes SET position = ?, anchor = ?, documents = documents + ? WHERE stream_no = ?",
+                (position, anchor, len(documents), self._stream_no),
+            )
 
         await self._write(insert)
+        self._position = position
 
     async def search(self, queries: Sequence[Sequence[str]], *, most_postings: int) -> Sequence[Postings]:
+        if not any(queries):
+            return [Postings(0, {}, {})] * len(queries)
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._search, queries, most_postings)
 
     async def clear(self) -> None:
-        def empty(connection: apsw.Connection) -> int:
-            connection.execute(f"INSERT INTO {self._table} ({self._table}) VALUES ('delete-all')")
-            connection.execute(SQL["reset_text_index"], (self._span.stream_no,))
-            return 0
+        await self._write(self._empty)
+        self._position = 0
+        self._frequencies = {}
 
-        await self._write(empty)
+    async def bytes_used(self) -> int:
+        return sum(file.stat().st_size for file in (self._path,) if file.exists())
 
     def close(self) -> None:
+        self._writer_thread.shutdown(wait=True)
         self._readers.shutdown(wait=True)
+        for connection in self._reader_connections:
+            connection.close()
+        self._writer.close()
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def _open(self) -> apsw.Connection:
+        """An index file that cannot be read is of no use to anyone: it is made again."""
+        try:
+            return self._connect()
+        except (apsw.CorruptError, apsw.NotADBError):
+            for suffix in ("", "-wal", "-shm"):
+                self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+            return self._connect()
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self._path))
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")  # what a power cut takes away is indexed again
+        connection.execute("PRAGMA secure_delete=ON")
+        with full_as_storage_full(), connection:
+            connection.execute((resources.files(__package__) / "text_index.sql").read_text())
+            # The terms come analyzed; the tokenizer here only splits at the spaces between them. The table is
+            # contentless and keeps which units hold a term, not where: that is all we ask of it.
+            connection.execute(
+                f"CREATE VIRTUAL TABLE IF NOT EXISTS {self._table} USING fts5(terms, content='', "
+                "contentless_delete=1, detail=none, tokenize='unicode61 remove_diacritics 0')"
+            )
+            vocabulary = f"CREATE VIRTUAL TABLE IF NOT EXISTS {self._table}_vocabulary USING fts5vocab"
+            connection.execute(f"{vocabulary}({self._table}, 'row')")
+            connection.execute(
+                "INSERT OR IGNORE INTO text_indexes (stream_no, position, anchor, documents) VALUES (?, 0, x'', 0)",
+                (self._stream_no,),
+            )
+        return connection
+
+    def _usable_position(self) -> int:
+        position, anchor = self._writer.execute(
+            "SELECT position, anchor FROM text_indexes WHERE stream_no = ?", (self._stream_no,)
+        ).get
+        if position and self._hash_at(position) != anchor:
+            with full_as_storage_full(), self._writer:
+                self._empty()
+            return 0
+        return int(position)
+
+    def _empty(self) -> None:
+        self._writer.execute(f"INSERT INTO {self._table} ({self._table}) VALUES ('delete-all')")
+        self._writer.execute(
+            "UPDATE text_indexes SET position = 0, anchor = x'', documents = 0 WHERE stream_no = ?", (self._stream_no,)
+        )
+
+    async def _write(self, work: Callable[[], None]) -> None:
+        def transact() -> None:
+            with full_as_storage_full(), self._writer:
+                work()
+
+        await asyncio.get_running_loop().run_in_executor(self._writer_thread, transact)
+
+    # --- searching ---------------------------------------------------------------------------------------------------
 
     def _search(self, queries: Sequence[Sequence[str]], most_postings: int) -> Sequence[Postings]:
         connection: apsw.Connection = getattr(self._reader, "connection", None) or self._open_reader()
         with connection:  # one read transaction: every query sees the same state
-            documents: int = connection.execute(SQL["text_index_state"], (self._span.stream_no,)).get[1]
+            documents: int = connection.execute(
+                "SELECT documents FROM text_indexes WHERE stream_no = ?", (self._stream_no,)
+            ).get
             results = []
             for terms in queries:
                 frequencies = self._frequencies_of(connection, terms, documents)
@@ -100,10 +166,16 @@ class SqliteTextIndex:
         for term in terms:
             if term not in known:
                 found = connection.execute(f"SELECT doc FROM {self._table}_vocabulary WHERE term = ?", (term,)).get
-                known[term] = found or 0
-        return {term: known[term] for term in terms}
+                if found:  # what is not there yet may come with the next batch
+                    known[term] = found
+        return {term: known.get(term, 0) for term in terms}
 
     def _open_reader(self) -> apsw.Connection:
-        self._reader.connection = open_reader(self._path)
-        connection: apsw.Connection = self._reader.connection
+        connection = open_reader(self._path)
+        self._reader.connection = connection
+        self._reader_connections.append(connection)
         return connection
+
+
+def index_path(store: Path) -> Path:
+    return store.with_name(store.name + "-index")

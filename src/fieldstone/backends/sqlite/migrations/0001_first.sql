@@ -29,16 +29,18 @@ CREATE TABLE texts (
     body     BLOB NOT NULL
 ) STRICT;
 
--- Answers remembered for idempotency: not a view, since the log does not hold them.
+-- Answers remembered for idempotency: not a view, since the log does not hold them. Rows are appended in the order of
+-- time and dropped from the old end; only the lookup, eight bytes of the message's digest, is in no order.
 CREATE TABLE replies (
+    reply_no  INTEGER PRIMARY KEY,
     stream_no INTEGER NOT NULL,
+    lookup    INTEGER NOT NULL,
     key       BLOB NOT NULL,
     request   BLOB NOT NULL,
     at_ms     INTEGER NOT NULL,
-    body      BLOB NOT NULL,
-    PRIMARY KEY (stream_no, key)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX replies_by_age ON replies (stream_no, at_ms);
+    body      BLOB NOT NULL
+) STRICT;
+CREATE INDEX replies_by_message ON replies (lookup);
 
 -- Views: everything below can be thrown away and built again from log and texts.
 
@@ -97,11 +99,4 @@ CREATE INDEX conflicts_open_by_b ON conflicts (position >> 32, unit_b) WHERE sta
 -- Reads whose hint is still kept.
 CREATE TABLE hints (
     position INTEGER PRIMARY KEY
-) STRICT;
-
--- Full text, one index for each field (text_<stream_no>), so that no tenant's words weigh in another's scores.
-CREATE TABLE text_indexes (
-    stream_no INTEGER PRIMARY KEY,
-    position  INTEGER NOT NULL,   -- the seq up to which all units are in the index
-    documents INTEGER NOT NULL
 ) STRICT;

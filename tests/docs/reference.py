@@ -1,0 +1,72 @@
+"""The reference pages that are made from code. `FIELDSTONE_WRITE_DOCS=1 make unit ARGS=tests/docs` writes them."""
+
+from collections.abc import Callable
+from typing import get_args
+
+import msgspec
+
+from fieldstone.core import events
+from fieldstone.core.errors import FieldError
+from fieldstone.settings import ENV_PREFIX, SETTING_HELP, Settings
+from fieldstone.wire.errors import HTTP_STATUS
+from fieldstone.wire.operations import OPERATION_ROUTES
+
+MADE = "<!-- Made from code by tests/docs/reference.py: do not edit. -->\n\n"
+
+
+def errors_page() -> str:
+    rows = ["| code | HTTP | recoverable | what it means | what to do |", "|---|---|---|---|---|"]
+    rows += [_error_row(kind, status) for kind, status in HTTP_STATUS.items()]
+    head = (
+        "Every refusal has the body `{code, message, operation, recoverable, suggested_action}`; a refused RECORD or "
+    )
+    head += 'REGISTER also has `status: "rejected"` and `rejection_reason`.\n\n'
+    return f"{MADE}# Errors\n\n{head}" + "\n".join(rows) + "\n"
+
+
+def settings_page() -> str:
+    rows = ["| setting | variable | default | what it decides |", "|---|---|---|---|"]
+    defaults = Settings()
+    for name, text in SETTING_HELP.items():
+        rows.append(f"| `{name}` | `{ENV_PREFIX}{name.upper()}` | `{_shown(getattr(defaults, name))}` | {text} |")
+    head = "In the file of `--config` (TOML), in the environment, or as an option of the command that has it.\n\n"
+    return f"{MADE}# Settings\n\n{head}" + "\n".join(rows) + "\n"
+
+
+def events_page() -> str:
+    parts = []
+    for kind in get_args(events.AnyEvent):
+        info = msgspec.inspect.type_info(kind)
+        assert isinstance(info, msgspec.inspect.StructType)
+        fields = ", ".join(f"`{field.name}`" for field in info.fields if field.name != "v")
+        note = (kind.__doc__ or "").strip().splitlines()
+        parts.append(f"| `{info.tag}` | {fields or '–'} | {note[0] if note else ''} |")
+    head = "What the log holds, at version 1. Texts lie beside it. "
+    head += "Numbers refer to entries: of a name, a unit, a conflict.\n\n"
+    return f"{MADE}# Events\n\n{head}| event | fields | |\n|---|---|---|\n" + "\n".join(parts) + "\n"
+
+
+def operations_page() -> str:
+    rows = ["| operation | route | level | built | |", "|---|---|---|---|---|"]
+    for route in OPERATION_ROUTES:
+        built = "yes" if route.request else "answers 501"
+        rows.append(f"| {route.operation} | `POST {route.path}` | {route.level} | {built} | {route.summary} |")
+    return f"{MADE}# Operations\n\n" + "\n".join(rows) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "errors.md": errors_page,
+    "settings.md": settings_page,
+    "events.md": events_page,
+    "operations.md": operations_page,
+}
+
+
+def _error_row(kind: type[FieldError], status: int) -> str:
+    meaning = (kind.__doc__ or "").strip().splitlines()[0]
+    recoverable = "yes" if kind.recoverable else "no"
+    return f"| {kind.code} | {status} | {recoverable} | {meaning} | {kind.suggested_action} |"
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None or value == () else str(value)
