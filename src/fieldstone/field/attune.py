@@ -105,11 +105,12 @@ async def _page(reads: Reads, caller: AgentFacts, request: Attune, units: Snapsh
 
 async def _conflicts(reads: Reads, caller: AgentFacts, units: Snapshot, mask: Mask) -> Sequence[Conflict]:
     """Unresolved conflicts that concern the caller: it recorded a side, or a side is a candidate."""
-    rows = await reads.views.conflicts(UNRESOLVED_STATUSES)
+    newest = int(units.seq[-1]) if units.size else 0
+    # A conflict of units that are newer than the snapshot concerns the next call.
+    rows = [row for row in await reads.views.conflicts(UNRESOLVED_STATUSES) if max(row.unit_a, row.unit_b) <= newest]
     if not rows:
         return ()
     sides = np.searchsorted(units.seq, [[row.unit_a, row.unit_b] for row in rows])
-    sides = np.minimum(sides, units.size - 1)  # a conflict newer than the snapshot concerns the next call
     concerned = (mask[sides] | (units.agent[sides] == units.agent_code(caller.number))).any(axis=1)
     return await reads.reading.conflicts([row for row, is_mine in zip(rows, concerned, strict=True) if is_mine])
 

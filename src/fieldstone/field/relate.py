@@ -1,6 +1,7 @@
 """What follows from a unit's relations when it takes effect, and from a unit's leaving."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from fieldstone.core import conflicts
 from fieldstone.core.agents import AgentFacts
@@ -17,10 +18,12 @@ from fieldstone.core.events import (
 )
 from fieldstone.core.text import CleanText
 from fieldstone.core.units import Relation
-from fieldstone.core.vocabulary import ConflictType
+from fieldstone.core.vocabulary import ConflictType, UnitStatus
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.ports.views import ConflictRow, UnitRow
 from fieldstone.ports.world import Ids
+
+Departure = Literal["superseded", "retracted"]
 
 _MUST_EXIST = ("contradicts", "supersedes")
 _GONE = ("superseded", "retracted")
@@ -53,63 +56,86 @@ async def relate(
     descriptions: Sequence[CleanText | None],
 ) -> list[str]:
     """Supersede first, then contradict: what is superseded needs no contest. The ids of the conflicts."""
-    gone: set[int] = set()
+    standings = _Standings(draft, desk)
+    standings.enter(unit)
     for relation in relations:
-        if relation.type == "supersedes" and relation.target is not None and relation.target not in gone:
-            target = await desk.unit_at(relation.target)
-            gone.add(target.seq)
-            if target.status not in _GONE:
-                draft.append(UnitSuperseded(unit=target.seq, by_unit=unit))
-                await settle(draft, desk, target.seq, "superseded")
+        if relation.type == "supersedes" and relation.target is not None:
+            if await standings.of(relation.target) not in _GONE:
+                draft.append(UnitSuperseded(unit=relation.target, by_unit=unit))
+                await standings.leave(relation.target, "superseded")
     found: dict[int, str] = {}
     for relation, description in zip(relations, descriptions, strict=True):
         if relation.type == "contradicts" and relation.target is not None and relation.target not in found:
             target = await desk.unit_at(relation.target)
-            moot = target.seq in gone or target.status in _GONE
             kind = conflicts.classify(unit_type, target.type)
-            found[target.seq] = _contest(draft, ids, unit, target, kind, description, moot=moot, again=bool(found))
+            found[target.seq] = await _contest(draft, standings, ids, unit, target.seq, kind, description)
     return list(found.values())
 
 
-async def settle(draft: Draft, desk: Desk, unit: int, how: str) -> None:
+async def settle(draft: Draft, desk: Desk, unit: int, how: Departure) -> None:
     """Resolve the conflicts of a unit that left, and let the other sides stand again."""
-    for conflict in await desk.open_conflicts_of(unit):
-        other = conflict.unit_b if conflict.unit_a == unit else conflict.unit_a
-        _resolve(draft, conflict, winner=other, how=how)
-        remaining = [row for row in await desk.open_conflicts_of(other) if row.seq != conflict.seq]
-        other_row = await desk.unit_at(other)
-        if not remaining and other_row.status == "contested":
-            draft.append(UnitReinstated(unit=other))
+    await _Standings(draft, desk).leave(unit, how)
 
 
-def _contest(
+class _Standings:
+    """Where each unit stands by what this draft has decided so far: the desk learns of it only when it is accepted."""
+
+    def __init__(self, draft: Draft, desk: Desk) -> None:
+        self._draft = draft
+        self._desk = desk
+        self._statuses: dict[int, UnitStatus] = {}
+        self._resolved: set[int] = set()
+
+    async def of(self, unit: int) -> UnitStatus:
+        return self._statuses.get(unit) or (await self._desk.unit_at(unit)).status
+
+    def enter(self, unit: int) -> None:
+        self._statuses[unit] = "active"
+
+    async def contest(self, unit: int, conflict: int) -> None:
+        if await self.of(unit) != "contested":
+            self._draft.append(UnitContested(unit=unit, conflict=conflict))
+            self._statuses[unit] = "contested"
+
+    async def leave(self, unit: int, how: Departure) -> None:
+        self._statuses[unit] = how
+        for conflict in await self._open_conflicts_of(unit):
+            other = conflict.unit_b if conflict.unit_a == unit else conflict.unit_a
+            _resolve(self._draft, conflict, winner=other, how=how)
+            self._resolved.add(conflict.seq)
+            if await self.of(other) == "contested" and not await self._open_conflicts_of(other):
+                self._draft.append(UnitReinstated(unit=other))
+                self._statuses[other] = "active"
+
+    async def _open_conflicts_of(self, unit: int) -> list[ConflictRow]:
+        return [row for row in await self._desk.open_conflicts_of(unit) if row.seq not in self._resolved]
+
+
+async def _contest(
     draft: Draft,
+    standings: _Standings,
     ids: Ids,
     unit: int,
-    target: UnitRow,
+    target: int,
     kind: ConflictType,
     description: CleanText | None,
-    *,
-    moot: bool,
-    again: bool,
 ) -> str:
     conflict_id = ids.conflict()
     conflict = draft.append(
-        ConflictDetected(id=conflict_id, type=kind, detected_by="explicit", unit_a=unit, unit_b=target.seq),
+        ConflictDetected(id=conflict_id, type=kind, detected_by="explicit", unit_a=unit, unit_b=target),
         None if description is None else ReasonText(description),
     )
-    if moot:
+    standing = await standings.of(target)
+    if standing in _GONE:
         # One side is gone already: the conflict is on record, and there is nothing left to contest.
-        draft.append(ConflictResolved(conflict=conflict, strategy="superseded", winner=unit))
+        draft.append(ConflictResolved(conflict=conflict, strategy=standing, winner=unit))
         return conflict_id
-    if not again:
-        draft.append(UnitContested(unit=unit, conflict=conflict))
-    if target.status != "contested":
-        draft.append(UnitContested(unit=target.seq, conflict=conflict))
+    await standings.contest(unit, conflict)
+    await standings.contest(target, conflict)
     return conflict_id
 
 
-def _resolve(draft: Draft, conflict: ConflictRow, *, winner: int, how: str) -> None:
+def _resolve(draft: Draft, conflict: ConflictRow, *, winner: int, how: Departure) -> None:
     if conflict.status == "detected":
         conflicts.check_move(conflict.id, "detected", "resolving")
         conflicts.check_move(conflict.id, "resolving", "resolved")

@@ -12,6 +12,7 @@ from msgspec import MsgspecError, Raw, Struct, json
 from fieldstone.core.chain import link, seal
 from fieldstone.core.errors import InvalidPayload, SecretLeakage
 from fieldstone.core.events import (
+    EXPENDABLE_TEXTS,
     AgentRegistered,
     AgentTexts,
     ConfidenceTexts,
@@ -35,6 +36,7 @@ from fieldstone.projections.views import NameDigest, project
 from fieldstone.redact import Harness
 
 BATCH_ENTRIES: Final = 1_000
+NO_TEXT: Final = Raw(b"null")
 
 
 class Line(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -43,7 +45,7 @@ class Line(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     entry: Raw
     hash: str
     salt: str | None = None
-    text: Raw | None = None
+    text: Raw = NO_TEXT  # not `Raw | None`: in a union msgspec takes nothing but the null
 
 
 class Imported(Struct, frozen=True):
@@ -132,7 +134,9 @@ def _check_next(stored: StoredEntry, entry: Entry, head: Head, number: int) -> H
 
 
 def _check_text(line: Line, entry: Entry, number: int, harness: Harness, texts: list[StoredText]) -> TextBundle | None:
-    if line.text is None or line.salt is None:
+    if line.text == NO_TEXT or line.salt is None:
+        if entry.text is not None and not isinstance(entry.event, EXPENDABLE_TEXTS):
+            raise InvalidPayload(f"line {number}: the text of entry {entry.seq} is missing.")
         return None
     try:
         stored = StoredText(entry.seq, bytes.fromhex(line.salt), bytes(line.text))

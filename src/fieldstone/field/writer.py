@@ -5,7 +5,7 @@ the disk's latency is shared by all that wait for it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
@@ -17,15 +17,17 @@ from fieldstone.core.events import UnitTexts
 from fieldstone.core.replies import Accepted, Deregistered, Done, Registered, Reply, Warning
 from fieldstone.core.validate import Rules
 from fieldstone.core.vocabulary import Operation
-from fieldstone.field.desk import Desk
+from fieldstone.field.desk import Committed, Desk
 from fieldstone.field.idempotency import Fingerprint
 from fieldstone.field.state import FieldState
 from fieldstone.field.work import Work
 from fieldstone.ports.replies import RememberedReply
+from fieldstone.ports.store import Commit
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.redact import CleanGroup, Harness
 
 MOST_REQUESTS_A_GROUP: Final = 256  # bounds what one caller waits for
+CROWD: Final = 32  # from here on deciding one half while the other is written pays for the second commit
 QUIET_FLUSH_MS: Final = 200  # what reads leave behind waits this long for a write to join
 
 logger = structlog.get_logger("fieldstone.writer")
@@ -40,10 +42,26 @@ REPLY_TYPES: Final[dict[Operation, type[Registered | Deregistered | Accepted | D
 }
 
 
+Outcome = Reply | Exception
+
+
 class Waiting(NamedTuple):
     work: Work
     fingerprint: Fingerprint | None
     answer: asyncio.Future[Reply] | None  # None: nobody waits (what a read leaves behind)
+
+
+class _Decided(NamedTuple):
+    group: Sequence[Waiting]
+    desk: Desk | None
+    outcomes: Sequence[Outcome]
+
+
+class _OnItsWay(NamedTuple):
+    group: Sequence[Waiting]
+    desk: Desk | None
+    outcomes: Sequence[Outcome]
+    writing: Awaitable[None]
 
 
 class Writer:
@@ -116,35 +134,71 @@ class Writer:
             self._start()
 
     async def _run(self) -> None:
-        while self._queue:
-            group, self._queue = self._queue[:MOST_REQUESTS_A_GROUP], self._queue[MOST_REQUESTS_A_GROUP:]
-            async with self._writing:
-                await self._write(group)
+        """Decide one group while the one before it is on its way to the disk."""
+        on_its_way: _OnItsWay | None = None
+        async with self._writing:
+            while self._queue:
+                group = self._next_group(first=on_its_way is None)
+                decided = await self._decided(group, on_its_way.desk if on_its_way else None)
+                if on_its_way is not None:
+                    if not await self._finished(on_its_way):
+                        decided = await self._decided(group, None)  # what it stood on is not there
+                    elif decided.desk is not None:
+                        decided.desk.stand_on(Committed(self._state))
+                on_its_way = self._sent(decided, alone=not self._queue and len(group) < CROWD)
+                if not self._queue:
+                    await asyncio.sleep(0)  # those who were just answered come with their next requests
+                if not self._queue:
+                    await self._finished(on_its_way)
+                    on_its_way = None
 
-    async def _write(self, group: Sequence[Waiting]) -> None:
-        answers: list[tuple[asyncio.Future[Reply] | None, Reply | Exception]] = []
-        broken = False
+    def _next_group(self, *, first: bool) -> list[Waiting]:
+        """All that wait; of a crowd first one half: while it is written, the other half is decided."""
+        size = len(self._queue)
+        taken = min(size // 2 if first and size >= CROWD else size, MOST_REQUESTS_A_GROUP)
+        group, self._queue = self._queue[:taken], self._queue[taken:]
+        return group
+
+    async def _decided(self, group: Sequence[Waiting], before: Desk | None) -> "_Decided":
+        """Every request of the group decided, or refused. Without a desk, all of them have failed."""
         try:
-            desk = Desk(self._state, self._ids, self._clock.now_ms(), self._rules.epoch_leap)
+            desk = Desk(
+                before or Committed(self._state),
+                await self._known_replies(group),
+                self._state.names,
+                self._ids,
+                at_ms=self._clock.now_ms(),
+                epoch_leap=self._rules.epoch_leap,
+            )
             cleaned = self._clean(group)
-            known = await self._known_replies(group)
-            for waiting, clean in zip(group, cleaned, strict=True):
-                answers.append((waiting.answer, await self._decide(desk, waiting, clean, known)))
-            commit = desk.commit()
-            if commit.entries:
-                await self._state.store.commit(commit)
-                desk.publish()
-                self._after_commit(desk.unit_texts)
-        except FieldError as refused:  # the store had no room: for every request of the group
-            answers = [(waiting.answer, refused) for waiting in group]
+            outcomes = [await self._decide(desk, *each) for each in zip(group, cleaned, strict=True)]
+            return _Decided(group, desk, outcomes)
         except Exception as error:  # why: one broken group must not stop the writer; each caller gets the error
             logger.error("group failed", requests=len(group), error=type(error).__name__, exc_info=error)
-            answers = [(waiting.answer, error) for waiting in group]
-            broken = True
-        for answer, outcome in answers:
-            _resolve(answer, outcome)
-        if broken:
-            await self._state.reload()  # nobody knows how far it came: what the store says is what is
+            return _Decided(group, None, [error] * len(group))
+
+    def _sent(self, decided: "_Decided", *, alone: bool) -> "_OnItsWay":
+        """Off to the disk. Nobody else there: it is waited for right away, without a task of its own."""
+        commit = decided.desk.commit() if decided.desk else Commit()
+        writing = self._state.store.commit(commit) if commit.entries else _nothing()
+        return _OnItsWay(*decided, writing if alone else asyncio.ensure_future(writing))
+
+    async def _finished(self, sent: "_OnItsWay") -> bool:
+        """Wait for the disk, publish, answer. False: nothing of the group was written."""
+        outcomes, written = sent.outcomes, True
+        try:
+            await sent.writing
+            if sent.desk is not None:
+                sent.desk.publish(self._state)
+                self._after_commit(sent.desk.unit_texts)
+        except Exception as error:  # why: whatever the store raised, each caller of the group is told
+            if not isinstance(error, FieldError):
+                logger.error("commit failed", requests=len(sent.group), error=type(error).__name__, exc_info=error)
+                await self._state.reload()  # nobody knows how far it came: what the store says is what is
+            outcomes, written = [error] * len(sent.group), False
+        for waiting, outcome in zip(sent.group, outcomes, strict=True):
+            _resolve(waiting.answer, outcome)
+        return written
 
     def _clean(self, group: Sequence[Waiting]) -> Sequence[CleanGroup]:
         """Every text of the group in one scan."""
@@ -157,12 +211,10 @@ class Writer:
         keys = [waiting.fingerprint.key for waiting in group if waiting.fingerprint]
         return await self._state.store.replies.find(keys) if keys else {}
 
-    async def _decide(
-        self, desk: Desk, waiting: Waiting, clean: CleanGroup, known: dict[bytes, RememberedReply]
-    ) -> Reply | Exception:
+    async def _decide(self, desk: Desk, waiting: Waiting, clean: CleanGroup) -> Outcome:
         work, fingerprint = waiting.work, waiting.fingerprint
         try:
-            if fingerprint and (remembered := known.get(fingerprint.key)):
+            if fingerprint and (remembered := desk.reply(fingerprint.key)):
                 return _first_answer(work, fingerprint, remembered)
             if clean.found:
                 self._refuse_secret_names(work)
@@ -173,9 +225,7 @@ class Writer:
         if clean.found:
             reply = _with_redaction_warning(reply, clean.found)
         if fingerprint:
-            remembered = RememberedReply(fingerprint.key, fingerprint.request, draft.at_ms, json.encode(reply))
-            desk.replies.append(remembered)
-            known[fingerprint.key] = remembered
+            desk.remember(RememberedReply(fingerprint.key, fingerprint.request, draft.at_ms, json.encode(reply)))
         return reply
 
     def _refuse_secret_names(self, work: Work) -> None:
@@ -198,10 +248,14 @@ def _with_redaction_warning(reply: Reply, found: Sequence[str]) -> Reply:
     return structs.replace(reply, warnings=(*(reply.warnings or ()), warning))
 
 
-def _resolve(answer: asyncio.Future[Reply] | None, outcome: Reply | Exception) -> None:
+def _resolve(answer: asyncio.Future[Reply] | None, outcome: Outcome) -> None:
     if answer is None or answer.done():
         return
     if isinstance(outcome, Exception):
         answer.set_exception(outcome)
     else:
         answer.set_result(outcome)
+
+
+async def _nothing() -> None:
+    """A group that changed nothing has nothing to wait for."""
