@@ -1,5 +1,6 @@
 """ATTUNE: context finds the agent. It says who it is and what it is about to do; the Field ranks what matters to it."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -55,6 +56,7 @@ async def attune(reads: Reads, message: Message, request: Attune) -> Attunement 
     page = await _page(reads, caller, request, units, mask)
     conflicts = await _conflicts(reads, caller, units, mask)
     reply = await _answer(reads, request, units, page, conflicts)
+    await asyncio.sleep(0)  # whoever polls in a loop lets the others have their turn
     if page.rows.size:  # an empty poll leaves nothing
         reads.leave(message, _event(caller, request, units, page), hint=request.context_hint, epoch=units.epoch)
     return reply

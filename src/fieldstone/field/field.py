@@ -25,6 +25,7 @@ from fieldstone.core.units import MemoryUnit
 from fieldstone.core.validate import Rules, check_message
 from fieldstone.core.vocabulary import UNRESOLVED_STATUSES, ConflictStatus
 from fieldstone.field.attune import attune
+from fieldstone.field.cleaning import Cleaning
 from fieldstone.field.commit import Committing
 from fieldstone.field.deregister import Deregistering
 from fieldstone.field.detect import detect
@@ -89,11 +90,11 @@ class LocalField:
         self._state = state
         self._clock = clock
         self._ids = ids
-        self._harness = harness
+        self._cleaning = Cleaning(harness)
         self._options = options
         self._lease = lease
         self._follower = TextFollower(store)
-        self._writer = Writer(state, harness, clock, ids, options.rules, self._follow)
+        self._writer = Writer(state, self._cleaning, clock, ids, options.rules, self._follow)
         self._reads = Reads(state, self._writer, self._follower, options.rules, log_reads=options.log_reads)
         self._closed = False
 
@@ -195,7 +196,9 @@ class LocalField:
 
     async def import_lines(self, lines: Iterable[bytes]) -> Imported:
         async with self._writer.exclusive():
-            taken = await import_lines(self._store, lines, self._state.head, self._state.names.digest, self._harness())
+            taken = await import_lines(
+                self._store, lines, self._state.head, self._state.names.digest, await self._cleaning.harness()
+            )
             if taken.imported.imported:
                 await self._state.absorb(taken.changes, taken.head, taken.epoch)
             self._follow(taken.unit_texts)
@@ -205,6 +208,10 @@ class LocalField:
         """Tell others that want this store where it can be reached."""
         if self._lease is not None:
             self._lease.announce(holder)
+
+    def warm_up(self) -> None:
+        """Load in the background what the first RECORD would wait for."""
+        self._cleaning.begin()
 
     async def close(self) -> None:
         """Finish what was accepted, then let go of the store."""

@@ -59,10 +59,11 @@ async def relate(
     standings = _Standings(draft, desk)
     standings.enter(unit)
     for relation in relations:
-        if relation.type == "supersedes" and relation.target is not None:
-            if await standings.of(relation.target) not in _GONE:
-                draft.append(UnitSuperseded(unit=relation.target, by_unit=unit))
-                await standings.leave(relation.target, "superseded")
+        if relation.type != "supersedes" or relation.target is None:
+            continue
+        if await standings.of(relation.target) not in _GONE:
+            draft.append(UnitSuperseded(unit=relation.target, by_unit=unit))
+            await standings.leave(relation.target, "superseded")
     found: dict[int, str] = {}
     for relation, description in zip(relations, descriptions, strict=True):
         if relation.type == "contradicts" and relation.target is not None and relation.target not in found:

@@ -17,6 +17,7 @@ from fieldstone.core.events import UnitTexts
 from fieldstone.core.replies import Accepted, Deregistered, Done, Registered, Reply, Warning
 from fieldstone.core.validate import Rules
 from fieldstone.core.vocabulary import Operation
+from fieldstone.field.cleaning import Cleaning
 from fieldstone.field.desk import Committed, Desk
 from fieldstone.field.idempotency import Fingerprint
 from fieldstone.field.state import FieldState
@@ -68,14 +69,14 @@ class Writer:
     def __init__(
         self,
         state: FieldState,
-        harness: Callable[[], Harness],
+        cleaning: Cleaning,
         clock: Clock,
         ids: Ids,
         rules: Rules,
         after_commit: Callable[[Mapping[int, UnitTexts]], None],
     ) -> None:
         self._state = state
-        self._harness = harness
+        self._cleaning = cleaning
         self._clock = clock
         self._ids = ids
         self._rules = rules
@@ -170,8 +171,9 @@ class Writer:
                 at_ms=self._clock.now_ms(),
                 epoch_leap=self._rules.epoch_leap,
             )
-            cleaned = self._clean(group)
-            outcomes = [await self._decide(desk, *each) for each in zip(group, cleaned, strict=True)]
+            harness = await self._cleaning.harness()
+            cleaned = harness.clean_groups([_dirty(waiting.work) for waiting in group])  # all of them in one scan
+            outcomes = [await self._decide(desk, harness, *each) for each in zip(group, cleaned, strict=True)]
             return _Decided(group, desk, outcomes)
         except Exception as error:  # why: one broken group must not stop the writer; each caller gets the error
             logger.error("group failed", requests=len(group), error=type(error).__name__, exc_info=error)
@@ -200,24 +202,17 @@ class Writer:
             _resolve(waiting.answer, outcome)
         return written
 
-    def _clean(self, group: Sequence[Waiting]) -> Sequence[CleanGroup]:
-        """Every text of the group in one scan."""
-        return self._harness().clean_groups([self._dirty(waiting.work) for waiting in group])
-
-    def _dirty(self, work: Work) -> list[str]:
-        return [*work.texts(), *(name for _, name in work.names())]
-
     async def _known_replies(self, group: Sequence[Waiting]) -> dict[bytes, RememberedReply]:
         keys = [waiting.fingerprint.key for waiting in group if waiting.fingerprint]
         return await self._state.store.replies.find(keys) if keys else {}
 
-    async def _decide(self, desk: Desk, waiting: Waiting, clean: CleanGroup) -> Outcome:
+    async def _decide(self, desk: Desk, harness: Harness, waiting: Waiting, clean: CleanGroup) -> Outcome:
         work, fingerprint = waiting.work, waiting.fingerprint
         try:
             if fingerprint and (remembered := desk.reply(fingerprint.key)):
                 return _first_answer(work, fingerprint, remembered)
             if clean.found:
-                self._refuse_secret_names(work)
+                _refuse_secret_names(work, harness)
             draft, reply = await work.decide(desk, clean.texts)
         except FieldError as refused:
             return refused
@@ -228,11 +223,16 @@ class Writer:
             desk.remember(RememberedReply(fingerprint.key, fingerprint.request, draft.at_ms, json.encode(reply)))
         return reply
 
-    def _refuse_secret_names(self, work: Work) -> None:
-        names = work.names()
-        for (kind, _), rule in zip(names, self._harness().holds_secret([name for _, name in names]), strict=True):
-            if rule:
-                raise SecretLeakage(f"The {kind} id holds what looks like a secret ({rule}).")
+
+def _dirty(work: Work) -> list[str]:
+    return [*work.texts(), *(name for _, name in work.names())]
+
+
+def _refuse_secret_names(work: Work, harness: Harness) -> None:
+    names = work.names()
+    for (kind, _), rule in zip(names, harness.holds_secret([name for _, name in names]), strict=True):
+        if rule:
+            raise SecretLeakage(f"The {kind} id holds what looks like a secret ({rule}).")
 
 
 def _first_answer(work: Work, fingerprint: Fingerprint, remembered: RememberedReply) -> Reply:
