@@ -1,0 +1,210 @@
+"""Opening the field that a command is about: the store itself, the server that holds it, or the one that is named."""
+
+import asyncio
+import signal
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from urllib.parse import urlsplit
+
+import click
+from msgspec.structs import replace
+
+import fieldstone
+from fieldstone import wiring
+from fieldstone.cli.failures import Refused, is_damage, unreadable
+from fieldstone.cli.options import Where
+from fieldstone.ports.lease import StoreHeld
+from fieldstone.settings import BadSettings, LoadedSettings, Settings, load_settings
+
+if TYPE_CHECKING:
+    from fieldstone.client.agent import Agent
+    from fieldstone.client.door import Door
+    from fieldstone.client.field import Field
+    from fieldstone.field.field import LocalField
+    from fieldstone.ports.lease import Lease
+    from fieldstone.ports.store import Store
+
+OPERATOR_ROLE: Final = "operator"
+OPERATOR_AUTHORITY: Final = 10  # whoever has the shell has the file, too
+# Another command is done in a moment, and a server that is starting soon says where it is: those are waited for.
+HELD_TRIES: Final = 100
+HELD_PAUSE_S: Final = 0.1
+
+_CLOSENESS: Final = ("default", "file", "variable", "command")  # first words of a setting's source, weakest first
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's coroutine. Ctrl-C ends it at once.
+
+    asyncio's own handler would cancel it at its next pause; a long walk over a log has none, nor has a read of stdin.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return asyncio.run(work)
+    before = signal.signal(signal.SIGINT, _interrupt)
+    try:
+        return asyncio.run(work)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@asynccontextmanager
+async def opened(where: Where, *, make: bool = False) -> "AsyncIterator[Field]":
+    """The field, open. Only with `make` is a store made where there is none: a mistyped path must not look empty."""
+    loaded = settings_for(where)
+    settings = loaded.values
+    if settings.url is None and not make:
+        require_store(settings)
+    _log_to_stderr()
+    program = program_name()
+
+    async def door() -> "Door":
+        if settings.url is not None:
+            return await wiring.open_remote(settings.url)
+        try:
+            return await unless_held(lambda: wiring.open_door(settings, program=program))
+        except Exception as error:  # why: a damaged file makes its readers raise anything; what is not damage goes on
+            if not is_damage(error):
+                raise
+            raise Refused(f"error: {unreadable(error)} `fieldstone verify` says where it is damaged.") from error
+
+    async with fieldstone.Field(door) as field:
+        if loaded.sources["field"] != "default" and local_field(field) is None:
+            await _require_field(field, settings.field)
+        yield field
+
+
+async def on_store(
+    where: Where, here: "Callable[[Store], Awaitable[T]]", there: "Callable[[Field], Awaitable[T]]"
+) -> T:
+    """Work on the bare store, or `there`, through the server that has it.
+
+    A damaged store can be opened like this where a field could not read its state back from it.
+    """
+    settings = settings_for(where).values
+    if settings.url is None:
+        require_store(settings)
+        try:
+            async with _opened_store(settings) as store:
+                return await here(store)
+        except StoreHeld as held:
+            if held.holder is None or held.holder.url is None:
+                raise
+            where = where._replace(db=None, url=held.holder.url)
+    async with opened(where) as field:
+        return await there(field)
+
+
+@asynccontextmanager
+async def _opened_store(settings: Settings) -> "AsyncIterator[Store]":
+    _log_to_stderr()
+    program = program_name()
+
+    async def open_store() -> "tuple[Store, Lease | None]":
+        return wiring._open_store(settings, _SystemClock(), program)
+
+    store, lease = await unless_held(open_store)
+    try:
+        yield store
+    finally:
+        try:
+            await store.close()
+        finally:
+            if lease is not None:
+                lease.release()
+
+
+def settings_for(where: Where) -> LoadedSettings:
+    """The settings of a command: `url` is set where it is about a server, and None where it is about a store."""
+    loaded = load_settings(config=where.config, given={"db": where.db, "url": where.url, "field": where.field})
+    return LoadedSettings(replace(loaded.values, url=_server(loaded)), loaded.sources)
+
+
+def require_store(settings: Settings) -> None:
+    path = wiring.store_path(settings.db)
+    if path is not None and not path.exists():
+        raise Refused(
+            f"error: There is no store at {path}. `fieldstone record`, `import` and `serve` make one; "
+            "--db, FIELDSTONE_DB or --url name another."
+        )
+
+
+def local_field(field: "Field") -> "LocalField | None":
+    """The field itself where it is open in this process, and not behind a server."""
+    kind: type[LocalField] = import_module("fieldstone.field.field").LocalField
+    return field.door if isinstance(field.door, kind) else None
+
+
+async def join(field: "Field", agent_id: str, role: str | None) -> "Agent":
+    return await field.agent(agent_id, role=role or OPERATOR_ROLE, authority=OPERATOR_AUTHORITY)
+
+
+async def unless_held(attempt: Callable[[], Awaitable[T]]) -> T:
+    for _ in range(HELD_TRIES):
+        try:
+            return await attempt()
+        except StoreHeld as held:
+            if not _is_brief(held):
+                raise
+        await asyncio.sleep(HELD_PAUSE_S)
+    return await attempt()
+
+
+def program_name() -> str:
+    """What the next one reads who finds the store held."""
+    return f"fieldstone {click.get_current_context().info_name}"
+
+
+async def _require_field(field: "Field", name: str) -> None:
+    """A server serves one field. Whoever asked for another must not write to this one unawares."""
+    served = (await field.status()).field
+    if served != name:
+        raise Refused(f"error: The server serves the field {served!r}, and not {name!r}.")
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+class _SystemClock:
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> float:
+        return time.monotonic() * 1e3
+
+
+def _is_brief(held: StoreHeld) -> bool:
+    """A command, or one that is just writing down who it is. A script of somebody's may hold the store for hours."""
+    return held.holder is None or (held.holder.url is None and held.holder.program.startswith("fieldstone"))
+
+
+def _server(loaded: LoadedSettings) -> str | None:
+    """Of a store and a server, the one that was said closer to the command; of two said alike, the server."""
+    values = loaded.values
+    store_at, server_at = (_CLOSENESS.index(loaded.sources[name].split()[0]) for name in ("db", "url"))
+    if values.url is not None and server_at >= store_at:
+        return _checked(values.url)
+    return _checked(values.db) if wiring.is_url(values.db) else None
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_right = wiring.is_url(url) and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # an impossible port, or brackets that do not close
+        is_right = False
+    if not is_right:
+        raise BadSettings(f"{url} is not a server's address. It looks like http://127.0.0.1:8420.")
+    return url
+
+
+def _log_to_stderr() -> None:
+    """Warnings of a field that is open in this process must not get between the lines of an answer."""
+    structlog = import_module("structlog")
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))

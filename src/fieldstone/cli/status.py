@@ -1,0 +1,50 @@
+"""`fieldstone status`"""
+
+import click
+
+from fieldstone.cli.door import opened, run
+from fieldstone.cli.options import Where, json_option, where_options
+from fieldstone.cli.output import in_bytes, print_json, print_pairs
+from fieldstone.core.replies import FieldStatus
+
+
+@click.command("status")
+@json_option
+@where_options
+def command(where: Where, as_json: bool) -> None:
+    """Show what a field holds, and how it is doing.
+
+    \b
+    Examples:
+      fieldstone status --db team.db
+      fieldstone status --url http://127.0.0.1:8420 --json
+    """
+    found = run(_status(where))
+    if as_json:
+        print_json(found)
+    else:
+        print_status(found)
+
+
+async def _status(where: Where) -> FieldStatus:
+    async with opened(where) as field:
+        return await field.status()
+
+
+def print_status(found: FieldStatus, *, indent: str = "") -> None:
+    print_pairs(
+        [
+            ("field", f"{found.field} (tenant {found.tenant})"),
+            ("store", f"{found.store}, {in_bytes(found.bytes)}"),
+            ("epoch", f"{found.epoch:,}"),
+            ("units", f"{found.units:,}"),
+            ("agents", f"{found.agents:,} active"),
+            ("conflicts", f"{found.conflicts_open:,} open"),
+            ("log", f"{found.log_entries:,} entries"),
+            ("text index", f"up to entry {found.text_index_position:,}; what is newer is scanned"),
+            ("protocol", f"Akashik {found.protocol_version}, level {found.conformance_level}"),
+            ("operations", ", ".join(found.supported_operations)),
+            ("version", f"fieldstone {found.version}"),
+        ],
+        indent=indent,
+    )

@@ -1,0 +1,99 @@
+"""`fieldstone export` and `fieldstone import`"""
+
+import json
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from fieldstone.cli import import_lines
+from tests.cli.running import answer, done, invoke, record, refused
+
+
+@pytest.fixture
+def team() -> bytes:
+    """A store of five entries, and its export."""
+    for content in ("Tea is hot", "Coffee is hot", "Water is cold"):
+        record(content)
+    done("export", "team.jsonl", "--db", "team.db")
+    return Path("team.jsonl").read_bytes()
+
+
+def test_an_export_is_a_line_of_json_for_each_entry(team: bytes) -> None:
+    assert [json.loads(line)["entry"]["seq"] for line in team.splitlines()] == [1, 2, 3, 4, 5]
+    assert invoke("export", "--db", "team.db").stdout_bytes == team
+
+
+def test_json_tells_of_the_file(team: bytes) -> None:
+    told = answer("export", "again.jsonl", "--db", "team.db")
+    assert told == {"file": "again.jsonl", "entries": 5, "bytes": len(team)}
+
+
+def test_an_export_overwrites_only_when_forced(team: bytes) -> None:
+    Path("team.jsonl").write_text("precious")
+    assert "--force overwrites it" in refused("export", "team.jsonl", "--db", "team.db")
+    assert Path("team.jsonl").read_text() == "precious"
+    done("export", "team.jsonl", "--force", "--db", "team.db")
+    assert Path("team.jsonl").read_bytes() == team
+
+
+def test_an_export_through_a_link_keeps_the_link(team: bytes) -> None:
+    Path("link.jsonl").symlink_to("team.jsonl")
+    done("export", "link.jsonl", "--force", "--db", "team.db")
+    assert Path("link.jsonl").is_symlink()
+
+
+def test_an_export_that_fails_leaves_nothing(team: bytes) -> None:
+    refused("export", "new.jsonl", "--db", "gone.db")
+    assert not list(Path.cwd().glob("new.jsonl*"))
+
+
+def test_a_device_is_not_replaced_by_a_file(team: bytes) -> None:
+    assert "is not a file" in refused("export", "/dev/null", "--force", "--db", "team.db")
+
+
+def test_an_import_makes_the_same_history(team: bytes) -> None:
+    assert done("import", "team.jsonl", "--db", "copy.db") == "5 entries imported, 0 were there already\n"
+    assert done("verify", "--db", "copy.db") == done("verify", "--db", "team.db")
+    assert invoke("export", "--db", "copy.db").stdout_bytes == team
+
+
+def test_an_import_that_broke_off_goes_on_where_it_was(team: bytes) -> None:
+    first = b"".join(team.splitlines(keepends=True)[:2])
+    assert answer("import", "-", "--db", "copy.db", input=first) == {"imported": 2, "skipped": 0}
+    assert answer("import", "-", "--db", "copy.db", input=team) == {"imported": 3, "skipped": 2}
+    assert answer("import", "team.jsonl", "--db", "copy.db") == {"imported": 0, "skipped": 5}
+
+
+def test_another_history_is_refused(team: bytes) -> None:
+    record("Something else", db="other.db")
+    assert "has another history" in refused("import", "team.jsonl", "--db", "other.db")
+
+
+def test_a_bad_line_is_named_by_its_place_in_the_file(team: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_lines, "CHUNK_LINES", 2)
+    lines = team.splitlines(keepends=True)
+    lines[3] = lines[3].replace(b"hot", b"old").replace(b"cold", b"bold").replace(b"Coffee", b"Cocoa!")
+    stderr = refused("import", "-", "--db", "copy.db", input=b"".join(lines))
+    assert stderr.startswith("error INVALID_PAYLOAD: line 4: ")
+    assert answer("status", "--db", "copy.db")["log_entries"] == 2
+
+
+def test_what_is_no_export_is_refused() -> None:
+    assert "line 1 is not a line of an export" in refused("import", "-", "--db", "copy.db", input=b"hello\n")
+
+
+def test_a_file_that_is_not_there_is_a_usage_error() -> None:
+    assert "does not exist" in refused("import", "gone.jsonl", "--db", "copy.db", exit_code=2)
+
+
+def test_chunks_are_bounded_in_lines_and_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_lines, "CHUNK_LINES", 3)
+    monkeypatch.setattr(import_lines, "CHUNK_BYTES", 10)
+    source = BytesIO(b"1\n2\n3\n4\n" + b"5" * 8 + b"\n" + b"6" * 20 + b"\n7")
+    assert [len(b"".join(chunk)) for chunk in import_lines.chunks(source)] == [6, 2, 9, 21, 1]
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_lines, "LINE_BYTES", 1000)
+    assert "this is not an export" in refused("import", "-", "--db", "copy.db", input=b"x" * 5000)
