@@ -24,6 +24,10 @@ MEMORY: Final = ("memory:", ":memory:")
 SERVER_PROGRAM: Final = "fieldstone serve"
 
 
+class OtherField(Exception):
+    """The server that holds the store serves another field of it."""
+
+
 class UnknownStore(Exception):
     """The store's address is of a kind that this version does not know."""
 
@@ -55,7 +59,7 @@ async def open_local_field(settings: Settings, *, program: str = "") -> LocalFie
     from fieldstone.redact import shared_harness
 
     clock = SystemClock()
-    store, lease = _open_store(settings, clock, program)
+    store, lease = open_store(settings, program=program)
     options = Options(
         rules=Rules(
             conformance_level=settings.conformance_level,
@@ -70,7 +74,7 @@ async def open_local_field(settings: Settings, *, program: str = "") -> LocalFie
         return await open_local(
             store, clock=clock, ids=SystemIds(), harness=shared_harness, options=options, lease=lease
         )
-    except BaseException:
+    except BaseException:  # why: whatever it was, the store is given back
         await store.close()
         if lease is not None:
             lease.release()
@@ -114,11 +118,20 @@ async def open_door(settings: Settings, *, program: str = "") -> Door:
     except StoreHeld as held:
         if held.holder is None or held.holder.url is None:
             raise
-        return await open_remote(held.holder.url)
+        url = held.holder.url
+    remote = await open_remote(url)
+    served = (await remote.status()).field
+    if served != settings.field:
+        await remote.close()
+        raise OtherField(f"{url} holds {settings.db} and serves the field {served!r}, and not {settings.field!r}.")
+    return remote
 
 
 def serve(settings: Settings) -> None:
-    """Serve the store over HTTP until SIGTERM or SIGINT. Raises `NonLoopbackHost`, `StoreHeld` and `UnknownStore`."""
+    """Serve the store over HTTP until SIGTERM or SIGINT.
+
+    Raises `NonLoopbackHost`, `CannotListen`, `StoreHeld` and `UnknownStore`: each a sentence for whoever started it.
+    """
     from fieldstone.backends.system import SystemClock
     from fieldstone.servers.http.serve import serve as serve_http
 
@@ -137,7 +150,9 @@ def holder(clock: Clock, program: str = "", url: str | None = None) -> Holder:
     return Holder(os.getpid(), socket.gethostname(), name, timestamp(clock.now_ms()), url)
 
 
-def _open_store(settings: Settings, clock: Clock, program: str) -> tuple[Store, Lease | None]:
+def open_store(settings: Settings, *, program: str = "", create: bool = True) -> tuple[Store, Lease | None]:
+    """The bare store, and the lease on it. With `create` False nothing is made that is not there."""
+    from fieldstone.backends.system import SystemClock
     from fieldstone.ports.log import FieldKey
 
     key = FieldKey(settings.tenant, settings.field)
@@ -151,9 +166,9 @@ def _open_store(settings: Settings, clock: Clock, program: str) -> tuple[Store, 
 
     path.parent.mkdir(parents=True, exist_ok=True)
     lease = FileLease(path)
-    lease.acquire(holder(clock, program))
+    lease.acquire(holder(SystemClock(), program))
     try:
-        return SqliteStore(path, key, max_bytes=settings.max_bytes), lease
-    except BaseException:
+        return SqliteStore(path, key, max_bytes=settings.max_bytes, create=create), lease
+    except BaseException:  # why: whatever it was, the store is not ours
         lease.release()
         raise

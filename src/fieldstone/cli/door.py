@@ -4,7 +4,6 @@ import asyncio
 import signal
 import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -106,7 +105,7 @@ async def _opened_store(settings: Settings) -> "AsyncIterator[Store]":
     program = program_name()
 
     async def open_store() -> "tuple[Store, Lease | None]":
-        return wiring._open_store(settings, _SystemClock(), program)
+        return wiring.open_store(settings, program=program, create=False)
 
     store, lease = await unless_held(open_store)
     try:
@@ -169,14 +168,6 @@ async def _require_field(field: "Field", name: str) -> None:
 
 def _interrupt(_number: int, _frame: object) -> NoReturn:
     raise KeyboardInterrupt
-
-
-class _SystemClock:
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic_ms(self) -> float:
-        return time.monotonic() * 1e3
 
 
 def _is_brief(held: StoreHeld) -> bool:

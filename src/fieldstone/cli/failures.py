@@ -12,15 +12,15 @@ from msgspec import MsgspecError
 
 from fieldstone.core.errors import FieldError
 from fieldstone.ports.lease import StoreHeld
+from fieldstone.ports.store import StoreTooNew, UnknownField
 from fieldstone.settings import BadSettings
-from fieldstone.wiring import UnknownStore
+from fieldstone.wiring import OtherField, UnknownStore
 
 INTERRUPTED: Final = 130  # 128 + SIGINT and 128 + SIGPIPE, as shells report them
 BROKEN_PIPE: Final = 141
 
 # Errors of parts that `--help` must not load, or that only the wiring may name, are known by (package, class).
 _SENTENCES: Final = {
-    ("fieldstone", "StoreTooNew"): "{}.",
     ("fieldstone", "NonLoopbackHost"): "{}.",
     ("fieldstone", "CannotListen"): "{}.",
     ("apsw", "Error"): "The store cannot be used: {}. `fieldstone verify` says where it is damaged.",
@@ -40,7 +40,7 @@ def refusal(error: Exception) -> Refused | None:
     """What to say of an error, or None where it is a bug of ours and its traceback is wanted."""
     if isinstance(error, FieldError):
         return Refused(f"error {error.code}: {error.message}\n{error.suggested_action}")
-    if isinstance(error, BadSettings | UnknownStore | StoreHeld):
+    if isinstance(error, BadSettings | UnknownStore | OtherField | StoreHeld | StoreTooNew | UnknownField):
         return Refused(f"error: {error}")
     if isinstance(error, OSError):
         return Refused(f"error: {_of_system(error)}")

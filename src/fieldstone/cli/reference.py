@@ -18,7 +18,8 @@ Exit codes: 0 done; 1 refused, failed, or (verify) not as it was written; 2 wron
 
 
 def cli_reference() -> str:
-    return "\n".join([HEADER, *_sections(cli, click.Context(cli, info_name="fieldstone", terminal_width=WIDTH))])
+    context = click.Context(cli, info_name="fieldstone", terminal_width=WIDTH, **cli.context_settings)
+    return "\n".join([HEADER, *_sections(cli, context)])
 
 
 def _sections(command: click.Command, context: click.Context) -> Iterator[str]:

@@ -82,11 +82,14 @@ class RemoteField:
         return (await self._ask("POST", "/v1/rebuild", Views, timeout=LONG_TIMEOUT)).views
 
     async def export(self) -> AsyncIterator[bytes]:
-        async with self._client.stream("GET", "/v1/export", timeout=LONG_TIMEOUT) as answer:
-            if answer.status_code != httpx.codes.OK:
-                raise _error(answer.status_code, await answer.aread())
-            async for chunk in answer.aiter_bytes():
-                yield chunk
+        try:
+            async with self._client.stream("GET", "/v1/export", timeout=LONG_TIMEOUT) as answer:
+                if answer.status_code != httpx.codes.OK:
+                    raise _error(answer.status_code, await answer.aread())
+                async for chunk in answer.aiter_bytes():
+                    yield chunk
+        except httpx.TransportError as error:
+            raise ServerUnreachable(f"{self._url} broke off: {str(error) or type(error).__name__}.") from error
 
     async def import_lines(self, lines: Iterable[bytes]) -> Imported:
         body = b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines)
@@ -108,7 +111,10 @@ class RemoteField:
         answer = await self._try(method, path, content=content, params=params, timeout=timeout)
         if answer.status_code >= httpx.codes.BAD_REQUEST:
             raise _error(answer.status_code, answer.content)
-        return json.decode(answer.content, type=reply)
+        try:
+            return json.decode(answer.content, type=reply)
+        except DecodeError as error:
+            raise InternalError(f"{self._url} answered with something that is not a Field's.") from error
 
     async def _try(self, method: str, path: str, **how: Any) -> httpx.Response:
         """Ask again where the server was not reached or is just going away."""
@@ -133,7 +139,7 @@ async def connect(url: str) -> RemoteField:
     remote = RemoteField(url, client)
     try:
         await remote.status()
-    except BaseException:
+    except BaseException:  # why: whatever it was, the connection ends
         await client.aclose()
         raise
     return remote

@@ -35,7 +35,7 @@ class SyncFace:
         face = cls(opens, loop, thread)
         try:
             face._wait(opens.__aenter__())
-        except BaseException:
+        except BaseException:  # why: whatever it was, the thread ends
             face._end_loop()
             raise
         return face

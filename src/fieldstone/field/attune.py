@@ -19,7 +19,7 @@ from fieldstone.core.units import MemoryUnit, ScopedMemoryUnit, UnitRef
 from fieldstone.core.vocabulary import UNRESOLVED_STATUSES
 from fieldstone.field.reads import Reads
 from fieldstone.ports.views import UnitRow
-from fieldstone.projections.columns import Snapshot
+from fieldstone.projections.columns import STATUS_CODES, Snapshot
 from fieldstone.retrieval.candidates import Filter, Mask, candidates
 from fieldstone.retrieval.lexical import LexicalMatch
 from fieldstone.retrieval.page import Rows, by_epoch, by_relevance
@@ -84,9 +84,10 @@ async def _page(reads: Reads, caller: AgentFacts, request: Attune, units: Snapsh
     hint = Query([request.context_hint] if request.context_hint else (), analyze)
     interests = Query((*caller.interests, *(scope.interests or ())), analyze)
     tail = reads.tail()  # before the search: what leaves the tail meanwhile is in the index by then
+    drafts = reads.drafts(_own_drafts(units, caller)) if scope.include_drafts else {}
     most = max(LEAST_POSTINGS, int(units.size * POSTINGS_SHARE))
     found = await reads.text_index.search([hint.terms, interests.terms], most_postings=most)
-    match, touch = (LexicalMatch(query, hits, tail) for query, hits in zip((hint, interests), found, strict=True))
+    match, touch = (LexicalMatch(*each, tail, drafts) for each in zip((hint, interests), found, strict=True))
     factors: dict[str, Values] = {
         "recency": recency(units),
         "type": type_importance(units),
@@ -103,6 +104,12 @@ async def _page(reads: Reads, caller: AgentFacts, request: Attune, units: Snapsh
     else:
         rows, next_since_epoch = by_relevance(units, mask, scores.total, scope.max_units), None
     return Page(rows, scores, match, touch, available, next_since_epoch)
+
+
+def _own_drafts(units: Snapshot, caller: AgentFacts) -> list[int]:
+    is_own = (units.status == STATUS_CODES["draft"]) & (units.agent == units.agent_code(caller.number))
+    seqs: list[int] = units.seq[is_own].tolist()
+    return seqs
 
 
 async def _conflicts(reads: Reads, caller: AgentFacts, units: Snapshot, mask: Mask) -> Sequence[Conflict]:

@@ -171,7 +171,7 @@ class Desk:
         self.epoch = ground.epoch
         self._entries: list[StoredEntry] = []
         self._texts: list[StoredText] = []
-        self._changes: list[Change] = []
+        self.changes: list[Change] = []
         self._erased: list[int] = []
         self._new_hints: list[int] = []
         self._replies: dict[bytes, RememberedReply] = {}
@@ -261,7 +261,7 @@ class Desk:
 
     def commit(self) -> Commit:
         replies = list(self._replies.values())
-        return Commit(self._entries, self._texts, self._changes, replies, self._hints_to_erase())
+        return Commit(self._entries, self._texts, self.changes, replies, self._hints_to_erase())
 
     def publish(self, state: FieldState) -> None:
         """The group is on disk: what it changed is now what is."""
@@ -269,7 +269,7 @@ class Desk:
         state.agents.update(self._agents)
         for (kind, name), number in self._numbers.items():
             state.names.learn(kind, name, number)
-        state.columns.apply(self._changes)
+        state.columns.apply(self.changes)
         state.hints.extend(self._new_hints)
         for _ in self._erased:
             state.hints.popleft()
@@ -287,7 +287,7 @@ class Desk:
         self.head = Head(seq, link(previous, body))
         self._entries.append(StoredEntry(seq, body, self.head.hash))
         changes = project(entry, texts, self._name_digest)
-        self._changes += changes
+        self.changes += changes
         self._remember(entry, texts)
         for change in changes:
             self._overlay(change)

@@ -1,6 +1,6 @@
 """One open field: it holds the ports, and one line for each thing that can be asked of it."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final, assert_never
 
 from msgspec import Struct
@@ -8,7 +8,7 @@ from msgspec import Struct
 from fieldstone.audit.verify import Progress, Verification, verify
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.errors import InvalidPayload, UnitNotFound
-from fieldstone.core.events import Entry, UnitTexts, decode_entry
+from fieldstone.core.events import Entry, decode_entry
 from fieldstone.core.replies import AgentProfile, FieldCapabilities, FieldStatus, Reply
 from fieldstone.core.requests import (
     Attune,
@@ -43,7 +43,7 @@ from fieldstone.field.writer import Writer
 from fieldstone.ports.lease import Holder, Lease
 from fieldstone.ports.store import Store
 from fieldstone.ports.world import Clock, Ids
-from fieldstone.projections.text_follower import TextFollower, searchable
+from fieldstone.projections.text_follower import TextFollower
 from fieldstone.redact import Harness
 
 PROTOCOL_VERSION: Final = "0.1.0"
@@ -94,7 +94,7 @@ class LocalField:
         self._options = options
         self._lease = lease
         self._follower = TextFollower(store)
-        self._writer = Writer(state, self._cleaning, clock, ids, options.rules, self._follow)
+        self._writer = Writer(state, self._cleaning, clock, ids, options.rules, self._follower.follow)
         self._reads = Reads(state, self._writer, self._follower, options.rules, log_reads=options.log_reads)
         self._closed = False
 
@@ -187,7 +187,7 @@ class LocalField:
 
     async def rebuild(self, progress: Progress = lambda done: None) -> Rebuilt:
         async with self._writer.exclusive():
-            rebuilt = await rebuild(self._store, self._state.names.digest, progress)
+            rebuilt = await rebuild(self._store, self._state.names.digest, progress, follower=self._follower)
             await self._state.reload()
         return rebuilt
 
@@ -201,7 +201,7 @@ class LocalField:
             )
             if taken.imported.imported:
                 await self._state.absorb(taken.changes, taken.head, taken.epoch)
-            self._follow(taken.unit_texts)
+            self._follower.follow(taken.changes, taken.unit_texts)
         return taken.imported
 
     def announce(self, holder: Holder) -> None:
@@ -223,9 +223,6 @@ class LocalField:
         await self._store.close()
         if self._lease is not None:
             self._lease.release()
-
-    def _follow(self, unit_texts: Mapping[int, UnitTexts]) -> None:
-        self._follower.follow((seq, searchable(texts)) for seq, texts in unit_texts.items())
 
     async def start(self) -> None:
         """Bring the index up to the log, and forget answers that are older than the setting says."""

@@ -1,5 +1,7 @@
 """What reads stand on: the published state, the store behind it, and what a read leaves behind."""
 
+from collections.abc import Sequence
+
 from fieldstone.core import clock
 from fieldstone.core.agents import AgentFacts
 from fieldstone.core.errors import AgentNotRegistered
@@ -13,7 +15,7 @@ from fieldstone.ports.text_index import TextIndex
 from fieldstone.ports.views import Views
 from fieldstone.projections.columns import Snapshot
 from fieldstone.projections.names import Names
-from fieldstone.projections.text_follower import TextFollower
+from fieldstone.projections.text_follower import Terms, TextFollower
 from fieldstone.retrieval.reading import Reading
 
 
@@ -57,8 +59,11 @@ class Reads:
     def snapshot(self) -> Snapshot:
         return self._state.columns.snapshot(self._state.epoch)
 
-    def tail(self) -> dict[int, frozenset[str]]:
+    def tail(self) -> Terms:
         return self._follower.tail()
+
+    def drafts(self, seqs: Sequence[int]) -> Terms:
+        return self._follower.drafts(seqs)
 
     async def learn_epoch(self, message: Message) -> None:
         """A read raises the clock to what the caller knows, and no further."""

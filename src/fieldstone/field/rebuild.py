@@ -32,14 +32,27 @@ class Rebuilt(Struct, frozen=True):
     unchanged: bool  # the views were already what the log says
 
 
-async def rebuild(store: Store, name_digest: NameDigest, progress: Progress = lambda done: None) -> Rebuilt:
-    before = await store.views.checksum()
+async def rebuild(
+    store: Store,
+    name_digest: NameDigest,
+    progress: Progress = lambda done: None,
+    *,
+    follower: TextFollower | None = None,
+) -> Rebuilt:
+    """An open field gives its `follower`: what is waiting there for the index must not be in it twice."""
+    before = await _checksum_if_readable(store)
     counted = [0]
     await store.replace_views(_changes(store, name_digest, counted, progress))
-    await store.text_index.clear()
-    await TextFollower(store).catch_up()
+    await (follower or TextFollower(store)).start_over()
     after = await store.views.checksum()
     return Rebuilt(counted[0], after, before == after)
+
+
+async def _checksum_if_readable(store: Store) -> str | None:
+    try:
+        return await store.views.checksum()
+    except Exception:  # why: whatever a backend raises on damaged rows, they are about to be made anew
+        return None
 
 
 async def _changes(

@@ -24,6 +24,7 @@ from fieldstone.field.state import FieldState
 from fieldstone.field.work import Work
 from fieldstone.ports.replies import RememberedReply
 from fieldstone.ports.store import Commit
+from fieldstone.ports.views import Change
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.redact import CleanGroup, Harness
 
@@ -73,7 +74,7 @@ class Writer:
         clock: Clock,
         ids: Ids,
         rules: Rules,
-        after_commit: Callable[[Mapping[int, UnitTexts]], None],
+        after_commit: Callable[[Sequence[Change], Mapping[int, UnitTexts]], None],
     ) -> None:
         self._state = state
         self._cleaning = cleaning
@@ -192,7 +193,7 @@ class Writer:
             await sent.writing
             if sent.desk is not None:
                 sent.desk.publish(self._state)
-                self._after_commit(sent.desk.unit_texts)
+                self._after_commit(sent.desk.changes, sent.desk.unit_texts)
         except Exception as error:  # why: whatever the store raised, each caller of the group is told
             if not isinstance(error, FieldError):
                 logger.error("commit failed", requests=len(sent.group), error=type(error).__name__, exc_info=error)

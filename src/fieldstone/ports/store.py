@@ -9,6 +9,14 @@ from fieldstone.ports.text_index import TextIndex
 from fieldstone.ports.views import Change, Views
 
 
+class StoreTooNew(Exception):
+    """The store was written by a newer version of Fieldstone. Upgrade Fieldstone to open it."""
+
+
+class UnknownField(Exception):
+    """The store holds no field of this name."""
+
+
 class Commit(NamedTuple):
     """All that one group of requests changes. It is written whole or not at all."""
 

@@ -33,7 +33,7 @@ class TextIndex(Protocol):
         ...
 
     async def add(self, documents: Sequence[Document], *, position: int) -> None:
-        """Index these and move on to `position`, in one step."""
+        """Index these and move on to `position`, in one step. One that is there already takes its own place."""
         ...
 
     async def search(self, queries: Sequence[Sequence[str]], *, most_postings: int) -> Sequence[Postings]:

@@ -124,6 +124,10 @@ class Views(Protocol):
         """Units with seq > `after`, ascending."""
         ...
 
+    async def drafted_units(self) -> Sequence[UnitRow]:
+        """Units that were recorded as drafts, whatever became of them, by seq."""
+        ...
+
     async def units_of(self, agent: int) -> int:
         """How many units the agent has recorded."""
         ...

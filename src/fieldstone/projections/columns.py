@@ -79,7 +79,7 @@ class UnitColumns:
         size = self._size
         views = [array[:size] for array in self._arrays.values()]
         coded = (self._agents.codes, self._registrations.values, self._types.values)
-        return Snapshot(epoch, size, *views, *coded)
+        return Snapshot._make([epoch, size, *views, *coded])
 
     def apply(self, changes: Iterable[Change]) -> None:
         for change in changes:

@@ -1,8 +1,12 @@
-"""Keeps the text index in step with the log: behind it, in large batches, and never more than a little."""
+"""Keeps the text index in step with the log: behind it, in large batches, and never more than a little.
+
+Only committed units count: a draft's words must not show in anybody else's scores, not even as a frequency. Drafts are
+kept aside for their authors, and indexed when they are committed.
+"""
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -10,6 +14,7 @@ from fieldstone.core.errors import FieldError
 from fieldstone.core.events import UnitTexts, decode_texts
 from fieldstone.ports.store import Store
 from fieldstone.ports.text_index import Document
+from fieldstone.ports.views import Change, CommitUnit, PutUnit, SetUnitStatus, UnitRow
 
 BATCH_UNITS: Final = 1_000  # one transaction of about 20 ms
 IDLE_MS: Final = 100  # with fewer waiting, the index follows after this long
@@ -17,6 +22,12 @@ RETRY_MS: Final = 1_000  # after a disk that would not take it
 
 logger = structlog.get_logger("fieldstone.text_index")
 Progress = Callable[[int], None]
+Terms = Mapping[int, frozenset[str]]
+
+
+class _Unindexed(NamedTuple):
+    document: Document
+    since: int  # the entry by which it counts: its record, or its commit
 
 
 class TextFollower:
@@ -24,54 +35,84 @@ class TextFollower:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._tail: dict[int, str] = {}
-        self._tail_terms: dict[int, frozenset[str]] = {}
+        self._tail: dict[int, _Unindexed] = {}
+        self._drafts: dict[int, str] = {}
+        self._terms: dict[int, frozenset[str]] = {}
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     async def catch_up(self, progress: Progress = lambda done: None) -> None:
         """Index every unit that the log has and the index has not. Called before a field is used."""
-        after = await self._store.text_index.position()
+        position = await self._store.text_index.position()
+        drafted = await self._store.views.drafted_units()
+        await self._keep_drafts([row for row in drafted if row.status == "draft"])
+        # Once drafts, these stand where their commit does: the index may have passed their record long ago.
+        late = sorted((row for row in drafted if row.mode == "committed" and _since(row) > position), key=_since)
         done = 0
-        while rows := await self._store.views.scan_units(after=after, limit=BATCH_UNITS):
-            seqs = [row.seq for row in rows]
-            texts = await self._store.texts.get(seqs)
-            documents = [
-                Document(seq, searchable(decode_texts(texts[seq].body, UnitTexts))) for seq in seqs if seq in texts
-            ]
-            try:
-                await self._store.text_index.add(documents, position=seqs[-1])
-            except FieldError as full:  # reads go on without room: what is not indexed is scanned
-                logger.warning("text index is behind", code=full.code, units=len(documents))
-                self.follow((document.seq, document.text) for document in documents)
-            after = seqs[-1]
+        while rows := await self._store.views.scan_units(after=position, limit=BATCH_UNITS):
+            position = rows[-1].seq
+            direct = [row for row in rows if row.mode == "committed" and row.committed_seq is None]
+            due = [row for row in late if _since(row) <= position]
+            await self._catch_up_with(sorted([*direct, *due], key=_since), position)
+            late = late[len(due) :]
             done += len(rows)
             progress(done)
+        if late:
+            await self._catch_up_with(late, _since(late[-1]))
 
-    def follow(self, units: Iterable[tuple[int, str]]) -> None:
+    async def start_over(self) -> None:
+        """Throw the index away and fill it again. Nothing may be committed meanwhile."""
+        await self._stop()
+        self._tail.clear()
+        self._drafts.clear()
+        self._terms.clear()
+        await self._store.text_index.clear()
+        await self.catch_up()
+
+    def follow(self, changes: Iterable[Change], texts: Mapping[int, UnitTexts]) -> None:
         """New units were committed. They are searchable at once, and in the index soon."""
-        self._tail.update(units)
+        for change in changes:
+            match change:
+                case PutUnit(row) if row.seq in texts:
+                    text = searchable(texts[row.seq])
+                    if row.status == "draft":
+                        self._drafts[row.seq] = text
+                    else:
+                        self._tail[row.seq] = _Unindexed(Document(row.seq, text), row.seq)
+                case CommitUnit(unit=unit, committed_seq=since) if unit in self._drafts:
+                    self._tail[unit] = _Unindexed(Document(unit, self._drafts.pop(unit)), since)
+                case SetUnitStatus(unit=unit, status="retracted"):
+                    self._drafts.pop(unit, None)
+                case _:
+                    pass
+        self._schedule()
+
+    def tail(self) -> Terms:
+        """The terms of each unit after the index's position."""
+        return {seq: self._terms_of(seq, waiting.document.text) for seq, waiting in self._tail.items()}
+
+    def drafts(self, seqs: Sequence[int]) -> Terms:
+        """The terms of these drafts. For their author's eyes only."""
+        return {seq: self._terms_of(seq, self._drafts[seq]) for seq in seqs if seq in self._drafts}
+
+    async def close(self) -> None:
+        self._closed = True
+        await self._stop()
+
+    def _terms_of(self, seq: int, text: str) -> frozenset[str]:
+        terms = self._terms.get(seq)
+        if terms is None:
+            terms = self._terms[seq] = frozenset(self._store.text_index.analyze(text))
+        return terms
+
+    def _schedule(self) -> None:
         if self._closed or self._task is not None:
             return
         if len(self._tail) >= BATCH_UNITS:
             self._start()
         elif self._tail and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(IDLE_MS / 1e3, self._start)
-
-    def tail(self) -> dict[int, frozenset[str]]:
-        """The terms of each unit after the index's position."""
-        for seq, text in self._tail.items():
-            if seq not in self._tail_terms:
-                self._tail_terms[seq] = frozenset(self._store.text_index.analyze(text))
-        return dict(self._tail_terms)
-
-    async def close(self) -> None:
-        self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._task is not None:
-            await asyncio.wait([self._task])
 
     def _start(self) -> None:
         if self._timer is not None:
@@ -80,6 +121,13 @@ class TextFollower:
         if self._task is None and not self._closed:
             self._task = asyncio.get_running_loop().create_task(self._index())
             self._task.add_done_callback(self._stopped)
+
+    async def _stop(self) -> None:
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _stopped(self, task: asyncio.Task[None]) -> None:
         self._task = None
@@ -97,13 +145,40 @@ class TextFollower:
         first = True
         while self._tail and not self._closed and (first or len(self._tail) >= BATCH_UNITS):
             first = False
-            batch = [Document(seq, text) for seq, text in list(self._tail.items())[:BATCH_UNITS]]
-            await self._store.text_index.add(batch, position=batch[-1].seq)
-            for document in batch:
-                self._tail.pop(document.seq, None)
-                self._tail_terms.pop(document.seq, None)
+            batch = list(self._tail.values())[:BATCH_UNITS]
+            await self._store.text_index.add([waiting.document for waiting in batch], position=batch[-1].since)
+            for waiting in batch:
+                self._tail.pop(waiting.document.seq, None)
+                self._terms.pop(waiting.document.seq, None)
+
+    async def _catch_up_with(self, rows: Sequence[UnitRow], position: int) -> None:
+        texts = await self._store.texts.get([row.seq for row in rows])
+        batch = [
+            _Unindexed(Document(row.seq, searchable(decode_texts(texts[row.seq].body, UnitTexts))), _since(row))
+            for row in rows
+            if row.seq in texts
+        ]
+        if not batch:
+            return
+        if not self._tail:  # else one before did not go in, and the position must not pass it
+            try:
+                await self._store.text_index.add([waiting.document for waiting in batch], position=position)
+                return
+            except FieldError as full:  # reads go on without room: what is not indexed is scanned
+                logger.warning("text index is behind", code=full.code, units=len(batch))
+        self._tail.update({waiting.document.seq: waiting for waiting in batch})
+        self._schedule()
+
+    async def _keep_drafts(self, rows: list[UnitRow]) -> None:
+        texts = await self._store.texts.get([row.seq for row in rows])
+        for seq, stored in texts.items():
+            self._drafts[seq] = searchable(decode_texts(stored.body, UnitTexts))
 
 
 def searchable(texts: UnitTexts) -> str:
     """What of a unit can be found by words: what it says, and why it was recorded."""
     return " \n ".join(filter(None, (texts.content, texts.purpose, texts.question)))
+
+
+def _since(row: UnitRow) -> int:
+    return row.seq if row.committed_seq is None else row.committed_seq

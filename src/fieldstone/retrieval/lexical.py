@@ -1,13 +1,14 @@
 """How much of what a request is about stands in a unit: the share of the query's rare words, by information."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldstone.ports.text_index import Postings
 from fieldstone.projections.columns import Snapshot
+from fieldstone.projections.text_follower import Terms
 from fieldstone.retrieval.words import Query
 
 Shares = NDArray[np.float32]
@@ -17,9 +18,10 @@ class LexicalMatch:
     """For one query: each unit's share, and which words made it.
 
     Index and tail count as one collection, so a unit's share does not change when the index catches up with it.
+    `drafts` are the caller's own: they match, but count in no frequency.
     """
 
-    def __init__(self, query: Query, postings: Postings, tail: Mapping[int, frozenset[str]]) -> None:
+    def __init__(self, query: Query, postings: Postings, tail: Terms, drafts: Terms) -> None:
         self._words = query.words
         self._rows: dict[str, NDArray[np.int64]] = {}
         self._weights: dict[str, float] = {}
@@ -32,9 +34,10 @@ class LexicalMatch:
             fresh = [seq for seq, terms in tail.items() if term in terms]
             if fresh:
                 seqs = np.union1d(seqs, np.asarray(fresh, np.int64))  # a unit may be in both while the index moves on
-            if seqs.size:
-                self._rows[term] = seqs
+            aside = [seq for seq, terms in drafts.items() if term in terms]
+            if seqs.size or aside:
                 self._weights[term] = information(documents, int(seqs.size))
+                self._rows[term] = np.union1d(seqs, np.asarray(aside, np.int64)) if aside else seqs
 
     @property
     def total(self) -> float:

@@ -50,6 +50,9 @@ class MemoryViews:
     async def scan_units(self, *, after: int, limit: int) -> Sequence[UnitRow]:
         return list(islice((row for row in self._units.values() if row.seq > after), limit))
 
+    async def drafted_units(self) -> Sequence[UnitRow]:
+        return [row for row in self._units.values() if row.mode == "draft" or row.committed_seq is not None]
+
     async def units_of(self, agent: int) -> int:
         return sum(row.agent == agent for row in self._units.values())
 

@@ -9,14 +9,11 @@ from typing import Final
 import apsw
 
 from fieldstone.core.errors import StorageFull
+from fieldstone.ports.store import StoreTooNew
 
 BUSY_TIMEOUT_MS: Final = 5_000  # others only read, so a wait is short; longer means that something is wrong
 READ_CACHE_KIB: Final = 64 * 1024
 JOURNAL_LIMIT_BYTES: Final = 64 * 1024 * 1024  # a WAL that once grew gives its room back
-
-
-class StoreTooNew(Exception):
-    """The store was written by a newer version of Fieldstone. Upgrade Fieldstone to open it."""
 
 
 def open_writer(path: Path, *, max_bytes: int | None = None) -> apsw.Connection:

@@ -86,6 +86,11 @@ SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, regis
        committed_seq, archived_epoch
     FROM units WHERE position > ? AND position <= ? ORDER BY position LIMIT ?;
 
+-- name: drafted_units
+SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
+       committed_seq, archived_epoch
+    FROM units WHERE (mode = 'draft' OR committed_seq IS NOT NULL) AND position > ? AND position <= ? ORDER BY position;
+
 -- name: count_units_of
 SELECT count(*) FROM units WHERE position > ? AND position <= ? AND agent = ?;
 

@@ -16,7 +16,7 @@ from fieldstone.backends.sqlite.replies import SqliteReplies, lookup
 from fieldstone.backends.sqlite.text_index import SqliteTextIndex
 from fieldstone.backends.sqlite.views import SqliteViews, erase_views, write_changes
 from fieldstone.ports.log import FIELD_STREAM, GENESIS_HASH, FieldKey
-from fieldstone.ports.store import Commit
+from fieldstone.ports.store import Commit, UnknownField
 from fieldstone.ports.views import Change
 
 FEW_ENTRIES: Final = 16  # more go to the thread in any case: the next group is decided meanwhile
@@ -31,12 +31,14 @@ T = TypeVar("T")
 class SqliteStore:
     durable = True
 
-    def __init__(self, path: Path, key: FieldKey, *, max_bytes: int | None = None) -> None:
+    """With `create` False, a field that is not there is not made: it is `UnknownField`."""
+
+    def __init__(self, path: Path, key: FieldKey, *, max_bytes: int | None = None, create: bool = True) -> None:
         self.key = key
         self._path = path
         self._writer = open_writer(path, max_bytes=max_bytes)
         self._near = open_reader(path)  # for small reads on the spot; searches have readers of their own
-        stream_no, self.digest_key, self._head_seq = self._find_or_create_stream(key)
+        stream_no, self.digest_key, self._head_seq = self._find_or_create_stream(key, create=create)
         self._span = Span(stream_no)
         self.log = SqliteLog(self._near, self._span)
         self.texts = SqliteContent(self._near, self._span)
@@ -87,9 +89,16 @@ class SqliteStore:
             self._near.close()
             self._writer.close()  # the last connection: SQLite checkpoints and removes the WAL
 
-    def _find_or_create_stream(self, key: FieldKey) -> tuple[int, bytes, int]:
+    def _find_or_create_stream(self, key: FieldKey, *, create: bool) -> tuple[int, bytes, int]:
         for row in self._writer.execute(SQL["find_stream"], (*key, FIELD_STREAM)):
             return row[0], row[1], row[2]
+        if not create:
+            known = [
+                name for (name,) in self._writer.execute("SELECT field FROM streams WHERE tenant = ?", (key.tenant,))
+            ]
+            self._near.close()
+            self._writer.close()
+            raise UnknownField(f"{self._path} holds no field {key.field!r}, but: {', '.join(known) or 'none'}.")
         digest_key = secrets.token_bytes(32)
         with full_as_storage_full(), self._writer:
             stream_no = self._writer.execute(SQL["create_stream"], (*key, FIELD_STREAM, digest_key, GENESIS_HASH)).get

@@ -51,13 +51,15 @@ class SqliteTextIndex:
         anchor = self._hash_at(position)
 
         def insert() -> None:
-            # One statement for the whole batch: SQLite works through it without Python, and the event loop goes on.
-            self._writer.execute(
-                f"INSERT INTO {self._table} (rowid, terms) SELECT value ->> 0, value ->> 1 FROM json_each(?)", (batch,)
-            )
+            # Single statements for the whole batch: SQLite works without Python, and the event loop goes on.
+            in_batch = "SELECT value ->> 0 FROM json_each(?)"
+            count = f"SELECT count(*) FROM {self._table}_docsize WHERE id IN ({in_batch})"
+            known: int = self._writer.execute(count, (batch,)).get
+            rows = "SELECT value ->> 0, value ->> 1 FROM json_each(?)"
+            self._writer.execute(f"INSERT OR REPLACE INTO {self._table} (rowid, terms) {rows}", (batch,))
             self._writer.execute(
                 "UPDATE text_indexes SET position = ?, anchor = ?, documents = documents + ? WHERE stream_no = ?",
-                (position, anchor, len(documents), self._stream_no),
+                (position, anchor, len(documents) - known, self._stream_no),
             )
 
         await self._write(insert)

@@ -53,6 +53,9 @@ class SqliteViews:
         rows = self._near.execute(SQL["scan_units"], (self._span.position(after), self._span.end, limit))
         return [UnitRow(*row) for row in rows]
 
+    async def drafted_units(self) -> Sequence[UnitRow]:
+        return [UnitRow(*row) for row in self._all("drafted_units")]
+
     async def units_of(self, agent: int) -> int:
         count: int = self._near.execute(SQL["count_units_of"], (self._span.base, self._span.end, agent)).get
         return count

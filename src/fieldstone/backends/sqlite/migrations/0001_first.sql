@@ -75,6 +75,7 @@ CREATE TABLE units (
     committed_seq  INTEGER,
     archived_epoch INTEGER
 ) STRICT;
+CREATE INDEX units_drafted ON units (position) WHERE mode = 'draft' OR committed_seq IS NOT NULL;
 -- Ids are made in time order, so this index grows at its end, too. The stream is the position's upper half.
 CREATE UNIQUE INDEX units_by_id ON units (id, position >> 32);
 
