@@ -94,6 +94,7 @@ def open_field(
     from fieldstone.client.field import Field
     from fieldstone.settings import load_settings
 
+    _log_to_stderr()
     given = {"db": None if address is None else os.fspath(address), "field": field, "max_bytes": max_bytes}
     settings = load_settings(given=given).values
     if address is None and settings.url is not None:
@@ -140,6 +141,14 @@ def serve(settings: Settings) -> None:
         lambda: open_local_field(settings, program=SERVER_PROGRAM),
         lambda url: holder(SystemClock(), SERVER_PROGRAM, url),
     )
+
+
+def _log_to_stderr() -> None:
+    """structlog prints to stdout unless told otherwise; a library's warnings have no place among a program's output."""
+    import structlog
+
+    if not structlog.is_configured():
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
 
 
 def holder(clock: Clock, program: str = "", url: str | None = None) -> Holder:

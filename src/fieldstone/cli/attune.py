@@ -1,7 +1,6 @@
 """`fieldstone attune`"""
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import click
@@ -11,7 +10,7 @@ from fieldstone.cli.door import join, opened, run
 from fieldstone.cli.options import Where, agent_options, json_option, where_options
 from fieldstone.cli.output import one_line, print_json, print_warnings, wrapped
 from fieldstone.core.conflicts import Conflict
-from fieldstone.core.replies import Attunement, AttunementOfIds, AttuneReply, ContextBudget
+from fieldstone.core.replies import Attunement, AttunementOfIds, ContextBudget
 from fieldstone.core.units import MemoryUnit, ScopedMemoryUnit, UnitRef
 
 
@@ -66,16 +65,9 @@ async def _attune(
     scope |= {"interests": scope["interests"] or None, "sessions": scope["sessions"] or None}
     async with opened(where) as field:
         agent = await join(field, agent_id, role)
-        fields = {
-            "scope": {"role": role or agent.role, **scope},
-            "context_hint": hint,
-            "format": format,
-            "since_epoch": since_epoch,
-            "min_epoch": min_epoch,
-        }
-        # One call for both formats: Agent.attune_ids takes only a part of the scope.
-        send = import_module("fieldstone.client.agent").send
-        reply: Attunement | AttunementOfIds = await send(field.door, "ATTUNE", agent.id, fields, AttuneReply)
+        attune = agent.attune_ids if format == "ids_only" else agent.attune
+        wanted = {"role": role or agent.role, "since_epoch": since_epoch, "min_epoch": min_epoch, **scope}
+        reply: Attunement | AttunementOfIds = await attune(hint, **wanted)
         return reply
 
 

@@ -1,7 +1,7 @@
 """An agent's side of a field: record what it found, attune to what matters to it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 from fieldstone.client.door import Door
 from fieldstone.core.replies import (
@@ -20,6 +20,22 @@ from fieldstone.core.vocabulary import Mode, Operation
 from fieldstone.wire.messages import request_from
 
 T = TypeVar("T")
+DEFAULT_MAX_UNITS: Final = 20
+
+
+class AttuneScope(TypedDict, total=False):
+    """What an agent may say of the context that it wants; the role is its own unless said."""
+
+    max_units: int
+    role: str
+    interests: Sequence[str] | None
+    since_epoch: int | None
+    min_epoch: int | None
+    sessions: Sequence[str] | None
+    order: Order
+    include_own: bool
+    include_drafts: bool
+    include_archived: bool
 
 
 class Agent:
@@ -76,37 +92,14 @@ class Agent:
             fields["relations"] = [_plain(relation) for relation in relations]
         return await self._send("RECORD", fields, Accepted, session_id=session_id, message_id=id)
 
-    async def attune(
-        self,
-        context_hint: str | None = None,
-        *,
-        max_units: int = 20,
-        role: str | None = None,
-        interests: Sequence[str] | None = None,
-        since_epoch: int | None = None,
-        min_epoch: int | None = None,
-        sessions: Sequence[str] | None = None,
-        order: Order = "relevance",
-        include_own: bool = False,
-        include_drafts: bool = False,
-        include_archived: bool = False,
-    ) -> Attunement:
-        """What matters to this agent now, best first, each unit with a score and a reason."""
-        fields = self._attune_fields(context_hint, max_units, role, interests, since_epoch, min_epoch, sessions)
-        fields["scope"] |= {
-            "order": order,
-            "include_own": include_own,
-            "include_drafts": include_drafts,
-            "include_archived": include_archived,
-        }
-        return await self._send("ATTUNE", fields, AttuneReply)
+    async def attune(self, context_hint: str | None = None, **scope: Unpack[AttuneScope]) -> Attunement:
+        """What matters to this agent now, best first, each unit with a score and a reason. At most 20, unless said."""
+        return await self._send("ATTUNE", self._attune_fields(context_hint, scope), AttuneReply)
 
-    async def attune_ids(
-        self, context_hint: str | None = None, *, max_units: int = 20, since_epoch: int | None = None
-    ) -> AttunementOfIds:
+    async def attune_ids(self, context_hint: str | None = None, **scope: Unpack[AttuneScope]) -> AttunementOfIds:
         """The same, with ids and epochs only."""
-        fields = self._attune_fields(context_hint, max_units, None, None, since_epoch, None, None)
-        return await self._send("ATTUNE", fields | {"format": "ids_only"}, AttuneReply)
+        fields = self._attune_fields(context_hint, scope) | {"format": "ids_only"}
+        return await self._send("ATTUNE", fields, AttuneReply)
 
     async def detect(self, **filter: Sequence[str]) -> Detection:
         """The field's conflicts. Filters: status, types, involving_agents."""
@@ -165,18 +158,10 @@ class Agent:
         self.epoch = max(self.epoch, getattr(answer, "epoch", 0))
         return answer
 
-    def _attune_fields(
-        self,
-        context_hint: str | None,
-        max_units: int,
-        role: str | None,
-        interests: Sequence[str] | None,
-        since_epoch: int | None,
-        min_epoch: int | None,
-        sessions: Sequence[str] | None,
-    ) -> dict[str, Any]:
-        scope = {"role": role or self.role, "max_units": max_units, "interests": interests, "sessions": sessions}
-        return {"scope": scope, "context_hint": context_hint, "since_epoch": since_epoch, "min_epoch": min_epoch}
+    def _attune_fields(self, context_hint: str | None, scope: AttuneScope) -> dict[str, Any]:
+        wanted: dict[str, Any] = {"role": self.role, "max_units": DEFAULT_MAX_UNITS, **scope}
+        since_epoch, min_epoch = wanted.pop("since_epoch", None), wanted.pop("min_epoch", None)
+        return {"scope": wanted, "context_hint": context_hint, "since_epoch": since_epoch, "min_epoch": min_epoch}
 
 
 async def send(
