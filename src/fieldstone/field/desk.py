@@ -1,4 +1,4 @@
-"""The desk: where one group of requests is decided, on top of what is committed or about to be.
+"""The desk: where one group of requests is decided, on top of what is committed.
 
 Requests of a group see what the ones before them decided, although nothing is written yet. A request that is refused
 leaves nothing: its draft is dropped. When the group is on disk, the desk's state is published; when the disk refuses,
@@ -7,7 +7,6 @@ the desk is dropped and nothing has happened.
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
-from typing import Protocol
 
 from fieldstone.core import clock
 from fieldstone.core.agents import AgentFacts
@@ -48,80 +47,7 @@ from fieldstone.ports.views import (
     UnitRow,
 )
 from fieldstone.ports.world import Ids
-from fieldstone.projections.names import Names
 from fieldstone.projections.views import project
-
-
-class Ground(Protocol):
-    """What a desk stands on: what is committed, or another desk whose group is on its way to the disk."""
-
-    @property
-    def head(self) -> Head: ...
-
-    @property
-    def epoch(self) -> int: ...
-
-    @property
-    def hints(self) -> Sequence[int]: ...
-
-    def agent(self, agent_id: str) -> AgentFacts | None: ...
-
-    def agent_name(self, number: int) -> str: ...
-
-    def reply(self, key: bytes) -> RememberedReply | None: ...
-
-    async def number(self, kind: NameKind, name: str) -> int | None: ...
-
-    async def unit(self, unit_id: str) -> UnitRow | None: ...
-
-    async def unit_at(self, seq: int) -> UnitRow: ...
-
-    async def texts_of(self, seq: int) -> UnitTexts | None: ...
-
-    async def recorded(self, seq: int) -> UnitRecorded: ...
-
-    async def open_conflicts_of(self, unit: int) -> Sequence[ConflictRow]: ...
-
-
-class Committed:
-    """The ground that is on disk."""
-
-    def __init__(self, state: FieldState) -> None:
-        self._state = state
-        self.head = state.head
-        self.epoch = state.epoch
-        self.hints: Sequence[int] = state.hints
-
-    def agent(self, agent_id: str) -> AgentFacts | None:
-        return self._state.agents.get(agent_id)
-
-    def agent_name(self, number: int) -> str:
-        return next(agent.id for agent in self._state.agents.values() if agent.number == number)
-
-    def reply(self, key: bytes) -> RememberedReply | None:
-        return None  # a group brings along what the store remembers of its messages
-
-    async def number(self, kind: NameKind, name: str) -> int | None:
-        return await self._state.names.number(kind, name)
-
-    async def unit(self, unit_id: str) -> UnitRow | None:
-        return await self._state.store.views.unit(unit_id)
-
-    async def unit_at(self, seq: int) -> UnitRow:
-        return (await self._state.store.views.units([seq]))[seq]
-
-    async def texts_of(self, seq: int) -> UnitTexts | None:
-        stored = (await self._state.store.texts.get([seq])).get(seq)
-        return decode_texts(stored.body, UnitTexts) if stored else None
-
-    async def recorded(self, seq: int) -> UnitRecorded:
-        event = decode_entry((await self._state.store.log.read(after=seq - 1, limit=1))[0].body).event
-        if not isinstance(event, UnitRecorded):
-            raise TypeError(f"entry {seq} brought no unit")
-        return event
-
-    async def open_conflicts_of(self, unit: int) -> Sequence[ConflictRow]:
-        return await self._state.store.views.open_conflicts_of(unit)
 
 
 class Draft:
@@ -152,30 +78,22 @@ class Desk:
     """`known` are the answers that the store remembers of this group's messages."""
 
     def __init__(
-        self,
-        ground: Ground,
-        known: Mapping[bytes, RememberedReply],
-        names: Names,
-        ids: Ids,
-        *,
-        at_ms: int,
-        epoch_leap: int,
+        self, state: FieldState, ids: Ids, known: Mapping[bytes, RememberedReply], *, at_ms: int, epoch_leap: int
     ) -> None:
-        self._ground = ground
-        self._known = known
-        self._name_digest = names.digest
+        self._state = state
         self._ids = ids
         self._at_ms = at_ms
         self._epoch_leap = epoch_leap
-        self.head = ground.head
-        self.epoch = ground.epoch
+        self._head = state.head
+        self.epoch = state.epoch
         self._entries: list[StoredEntry] = []
         self._texts: list[StoredText] = []
-        self.changes: list[Change] = []
-        self._erased: list[int] = []
+        self._changes: list[Change] = []
         self._new_hints: list[int] = []
+        self._erased: list[int] = []
+        self._known = known
         self._replies: dict[bytes, RememberedReply] = {}
-        # What this group has read or changed so far, on top of its ground: a row that is changed was read before.
+        # What this group has read or changed so far, on top of the store: a row that is changed was read before.
         self._agents: dict[str, AgentFacts] = {}
         self._numbers: dict[tuple[NameKind, str], int] = {}
         self._names: dict[int, str] = {}
@@ -187,12 +105,8 @@ class Desk:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    @property
-    def hints(self) -> Sequence[int]:
-        return [*self._ground.hints, *self._new_hints][len(self._erased) :]
-
     def agent(self, agent_id: str) -> AgentFacts | None:
-        return self._agents.get(agent_id) or self._ground.agent(agent_id)
+        return self._agents.get(agent_id) or self._state.agents.get(agent_id)
 
     def active_agent(self, agent_id: str) -> AgentFacts:
         agent = self.agent(agent_id)
@@ -200,39 +114,44 @@ class Desk:
             raise AgentNotRegistered
         return agent
 
-    def agent_name(self, number: int) -> str:
-        return self._names.get(number) or self._ground.agent_name(number)
-
     def reply(self, key: bytes) -> RememberedReply | None:
-        return self._replies.get(key) or self._known.get(key) or self._ground.reply(key)
+        return self._replies.get(key) or self._known.get(key)
 
     def remember(self, reply: RememberedReply) -> None:
         self._replies[reply.key] = reply
 
     async def number(self, kind: NameKind, name: str) -> int | None:
-        return self._numbers.get((kind, name)) or await self._ground.number(kind, name)
+        return self._numbers.get((kind, name)) or await self._state.names.number(kind, name)
 
     async def unit(self, unit_id: str) -> UnitRow | None:
         seq = self._unit_seqs.get(unit_id)
         if seq is not None:
             return self._units[seq]
-        row = await self._ground.unit(unit_id)
+        row = await self._state.store.views.unit(unit_id)
         return self._units.setdefault(row.seq, row) if row else None
 
     async def unit_at(self, seq: int) -> UnitRow:
         if seq not in self._units:
-            self._units[seq] = await self._ground.unit_at(seq)
+            self._units[seq] = (await self._state.store.views.units([seq]))[seq]
         return self._units[seq]
 
     async def texts_of(self, seq: int) -> UnitTexts | None:
-        return self.unit_texts[seq] if seq in self.unit_texts else await self._ground.texts_of(seq)
+        if seq in self.unit_texts:
+            return self.unit_texts[seq]
+        stored = (await self._state.store.texts.get([seq])).get(seq)
+        return decode_texts(stored.body, UnitTexts) if stored else None
 
     async def recorded(self, seq: int) -> UnitRecorded:
         """The event that brought a unit."""
-        return self._recorded[seq] if seq in self._recorded else await self._ground.recorded(seq)
+        if seq in self._recorded:
+            return self._recorded[seq]
+        event = decode_entry((await self._state.store.log.read(after=seq - 1, limit=1))[0].body).event
+        if not isinstance(event, UnitRecorded):
+            raise TypeError(f"entry {seq} brought no unit")
+        return event
 
     async def open_conflicts_of(self, unit: int) -> Sequence[ConflictRow]:
-        for row in await self._ground.open_conflicts_of(unit):
+        for row in await self._state.store.views.open_conflicts_of(unit):
             self._conflicts.setdefault(row.seq, row)
         rows = self._conflicts.values()
         return [row for row in rows if row.status != "resolved" and unit in (row.unit_a, row.unit_b)]
@@ -242,11 +161,11 @@ class Desk:
     def draft(self, received_epoch: int) -> Draft:
         """A step of the clock for a request that changes something."""
         clock.check_epoch(self.epoch, received_epoch, leap=self._epoch_leap)
-        return Draft(self, self.head.seq + 1, clock.after_write(self.epoch, received_epoch), self._at_ms)
+        return Draft(self, self._head.seq + 1, clock.after_write(self.epoch, received_epoch), self._at_ms)
 
     def quiet_draft(self, epoch: int) -> Draft:
         """For what a read leaves behind: no step of the clock, at most a raise."""
-        return Draft(self, self.head.seq + 1, clock.after_read(self.epoch, epoch), self._at_ms)
+        return Draft(self, self._head.seq + 1, clock.after_read(self.epoch, epoch), self._at_ms)
 
     def accept(self, draft: Draft) -> None:
         if not draft.events:
@@ -255,28 +174,25 @@ class Desk:
             self._append(event, texts, draft)
         self.epoch = draft.epoch
 
-    def stand_on(self, ground: Committed) -> None:
-        """The group before is on disk now, and its desk can be let go."""
-        self._ground = ground
-
     def commit(self) -> Commit:
         replies = list(self._replies.values())
-        return Commit(self._entries, self._texts, self.changes, replies, self._hints_to_erase())
+        return Commit(self._entries, self._texts, self._changes, replies, self._hints_to_erase())
 
-    def publish(self, state: FieldState) -> None:
+    def publish(self) -> None:
         """The group is on disk: what it changed is now what is."""
-        state.head = self.head
+        state = self._state
+        state.head = self._head
         state.agents.update(self._agents)
         for (kind, name), number in self._numbers.items():
             state.names.learn(kind, name, number)
-        state.columns.apply(self.changes)
+        state.columns.apply(self._changes)
         state.hints.extend(self._new_hints)
         for _ in self._erased:
             state.hints.popleft()
         state.publish_epoch(self.epoch)
 
     def _append(self, event: AnyEvent, texts: TextBundle | None, draft: Draft) -> None:
-        seq, previous = self.head.seq + 1, self.head.hash
+        seq, previous = self._head.seq + 1, self._head.hash
         text_hash = None
         if texts is not None:
             salt, encoded = self._ids.salt(), encode_texts(texts)
@@ -284,10 +200,10 @@ class Desk:
             self._texts.append(StoredText(seq, salt, encoded))
         entry = Entry(seq, draft.epoch, draft.at_ms, event, text_hash)
         body = encode_entry(entry)
-        self.head = Head(seq, link(previous, body))
-        self._entries.append(StoredEntry(seq, body, self.head.hash))
-        changes = project(entry, texts, self._name_digest)
-        self.changes += changes
+        self._head = Head(seq, link(previous, body))
+        self._entries.append(StoredEntry(seq, body, self._head.hash))
+        changes = project(entry, texts, self._state.names.digest)
+        self._changes += changes
         self._remember(entry, texts)
         for change in changes:
             self._overlay(change)
@@ -306,17 +222,22 @@ class Desk:
             self._remember_departure(event)
 
     def _remember_agent(self, entry: Entry, event: AgentRegistered, texts: AgentTexts) -> None:
-        name = self.agent_name(event.agent)
+        name = self._agent_name(event.agent)
         self._agents[name] = AgentFacts(
             name, event.agent, entry.seq, "idle", event.authority, texts.role, tuple(texts.interests)
         )
 
     def _remember_departure(self, event: AgentDeregistered) -> None:
-        known = self.agent(self.agent_name(event.agent))
+        known = self.agent(self._agent_name(event.agent))
         if known is not None:
             self._agents[known.id] = AgentFacts(
                 known.id, known.number, known.registration, "offline", known.authority, known.role, known.interests
             )
+
+    def _agent_name(self, number: int) -> str:
+        if number in self._names:
+            return self._names[number]
+        return next(agent.id for agent in self._state.agents.values() if agent.number == number)
 
     def _overlay(self, change: Change) -> None:
         match change:
@@ -337,7 +258,7 @@ class Desk:
                 pass
 
     def _hints_to_erase(self) -> Sequence[int]:
-        excess = len(self._ground.hints) + len(self._new_hints) - KEPT_HINTS
-        if excess > 0 and not self._erased:
-            self._erased = list(islice(chain(self._ground.hints, self._new_hints), excess))
+        excess = len(self._state.hints) + len(self._new_hints) - KEPT_HINTS
+        if excess > 0:
+            self._erased = list(islice(chain(self._state.hints, self._new_hints), excess))
         return self._erased

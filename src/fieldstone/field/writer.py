@@ -5,7 +5,7 @@ the disk's latency is shared by all that wait for it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
@@ -18,18 +18,16 @@ from fieldstone.core.replies import Accepted, Deregistered, Done, Registered, Re
 from fieldstone.core.validate import Rules
 from fieldstone.core.vocabulary import Operation
 from fieldstone.field.cleaning import Cleaning
-from fieldstone.field.desk import Committed, Desk
+from fieldstone.field.desk import Desk
 from fieldstone.field.idempotency import Fingerprint
 from fieldstone.field.state import FieldState
 from fieldstone.field.work import Work
 from fieldstone.ports.replies import RememberedReply
-from fieldstone.ports.store import Commit
 from fieldstone.ports.views import Change
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.redact import CleanGroup, Harness
 
 MOST_REQUESTS_A_GROUP: Final = 256  # bounds what one caller waits for
-CROWD: Final = 32  # from here on deciding one half while the other is written pays for the second commit
 QUIET_FLUSH_MS: Final = 200  # what reads leave behind waits this long for a write to join
 
 logger = structlog.get_logger("fieldstone.writer")
@@ -51,19 +49,6 @@ class Waiting(NamedTuple):
     work: Work
     fingerprint: Fingerprint | None
     answer: asyncio.Future[Reply] | None  # None: nobody waits (what a read leaves behind)
-
-
-class _Decided(NamedTuple):
-    group: Sequence[Waiting]
-    desk: Desk | None
-    outcomes: Sequence[Outcome]
-
-
-class _OnItsWay(NamedTuple):
-    group: Sequence[Waiting]
-    desk: Desk | None
-    outcomes: Sequence[Outcome]
-    writing: Awaitable[None]
 
 
 class Writer:
@@ -136,72 +121,36 @@ class Writer:
             self._start()
 
     async def _run(self) -> None:
-        """Decide one group while the one before it is on its way to the disk."""
-        on_its_way: _OnItsWay | None = None
-        async with self._writing:
-            while self._queue:
-                group = self._next_group(first=on_its_way is None)
-                decided = await self._decided(group, on_its_way.desk if on_its_way else None)
-                if on_its_way is not None:
-                    if not await self._finished(on_its_way):
-                        decided = await self._decided(group, None)  # what it stood on is not there
-                    elif decided.desk is not None:
-                        decided.desk.stand_on(Committed(self._state))
-                on_its_way = self._sent(decided, alone=not self._queue and len(group) < CROWD)
-                if not self._queue:
-                    await asyncio.sleep(0)  # those who were just answered come with their next requests
-                if not self._queue:
-                    await self._finished(on_its_way)
-                    on_its_way = None
+        while self._queue:
+            group, self._queue = self._queue[:MOST_REQUESTS_A_GROUP], self._queue[MOST_REQUESTS_A_GROUP:]
+            async with self._writing:
+                outcomes = await self._write(group)
+            for waiting, outcome in zip(group, outcomes, strict=True):
+                _resolve(waiting.answer, outcome)
 
-    def _next_group(self, *, first: bool) -> list[Waiting]:
-        """All that wait; of a crowd first one half: while it is written, the other half is decided."""
-        size = len(self._queue)
-        taken = min(size // 2 if first and size >= CROWD else size, MOST_REQUESTS_A_GROUP)
-        group, self._queue = self._queue[:taken], self._queue[taken:]
-        return group
-
-    async def _decided(self, group: Sequence[Waiting], before: Desk | None) -> "_Decided":
-        """Every request of the group decided, or refused. Without a desk, all of them have failed."""
+    async def _write(self, group: Sequence[Waiting]) -> Sequence[Outcome]:
+        """Decide every request of the group, write what they decided, and only then tell them."""
         try:
-            desk = Desk(
-                before or Committed(self._state),
-                await self._known_replies(group),
-                self._state.names,
-                self._ids,
-                at_ms=self._clock.now_ms(),
-                epoch_leap=self._rules.epoch_leap,
-            )
-            harness = await self._cleaning.harness()
-            cleaned = harness.clean_groups([_dirty(waiting.work) for waiting in group])  # all of them in one scan
-            outcomes = [await self._decide(desk, harness, *each) for each in zip(group, cleaned, strict=True)]
-            return _Decided(group, desk, outcomes)
-        except Exception as error:  # why: one broken group must not stop the writer; each caller gets the error
-            logger.error("group failed", requests=len(group), error=type(error).__name__, exc_info=error)
-            return _Decided(group, None, [error] * len(group))
+            desk, outcomes = await self._decide_all(group)
+            commit = desk.commit()
+            if commit.entries:
+                await self._state.store.commit(commit)
+                desk.publish()
+                self._after_commit(commit.changes, desk.unit_texts)
+            return outcomes
+        except FieldError as refused:  # the store had no room: for every request of the group
+            return [refused] * len(group)
+        except Exception as broken:  # why: one broken group must not stop the writer; each caller gets the error
+            logger.error("group failed", requests=len(group), error=type(broken).__name__, exc_info=broken)
+            await self._state.reload()  # nobody knows how far it came: what the store says is what is
+            return [broken] * len(group)
 
-    def _sent(self, decided: "_Decided", *, alone: bool) -> "_OnItsWay":
-        """Off to the disk. Nobody else there: it is waited for right away, without a task of its own."""
-        commit = decided.desk.commit() if decided.desk else Commit()
-        writing = self._state.store.commit(commit) if commit.entries else _nothing()
-        return _OnItsWay(*decided, writing if alone else asyncio.ensure_future(writing))
-
-    async def _finished(self, sent: "_OnItsWay") -> bool:
-        """Wait for the disk, publish, answer. False: nothing of the group was written."""
-        outcomes, written = sent.outcomes, True
-        try:
-            await sent.writing
-            if sent.desk is not None:
-                sent.desk.publish(self._state)
-                self._after_commit(sent.desk.changes, sent.desk.unit_texts)
-        except Exception as error:  # why: whatever the store raised, each caller of the group is told
-            if not isinstance(error, FieldError):
-                logger.error("commit failed", requests=len(sent.group), error=type(error).__name__, exc_info=error)
-                await self._state.reload()  # nobody knows how far it came: what the store says is what is
-            outcomes, written = [error] * len(sent.group), False
-        for waiting, outcome in zip(sent.group, outcomes, strict=True):
-            _resolve(waiting.answer, outcome)
-        return written
+    async def _decide_all(self, group: Sequence[Waiting]) -> tuple[Desk, list[Outcome]]:
+        known = await self._known_replies(group)
+        desk = Desk(self._state, self._ids, known, at_ms=self._clock.now_ms(), epoch_leap=self._rules.epoch_leap)
+        harness = await self._cleaning.harness()
+        cleaned = harness.clean_groups([_dirty(waiting.work) for waiting in group])  # all of them in one scan
+        return desk, [await self._decide(desk, harness, *each) for each in zip(group, cleaned, strict=True)]
 
     async def _known_replies(self, group: Sequence[Waiting]) -> dict[bytes, RememberedReply]:
         keys = [waiting.fingerprint.key for waiting in group if waiting.fingerprint]
@@ -256,7 +205,3 @@ def _resolve(answer: asyncio.Future[Reply] | None, outcome: Outcome) -> None:
         answer.set_exception(outcome)
     else:
         answer.set_result(outcome)
-
-
-async def _nothing() -> None:
-    """A group that changed nothing has nothing to wait for."""

@@ -19,7 +19,6 @@ from fieldstone.ports.log import FIELD_STREAM, GENESIS_HASH, FieldKey
 from fieldstone.ports.store import Commit, UnknownField
 from fieldstone.ports.views import Change
 
-FEW_ENTRIES: Final = 16  # more go to the thread in any case: the next group is decided meanwhile
 FAST_COMMIT_MS: Final = 2.0  # a disk this fast is waited for on the spot: two hops to a thread cost as much
 NEW_READING_WEIGHT: Final = 0.2  # in the running mean of commit times
 CHECKPOINT_PAGES: Final = 1_000  # SQLite's own default; done beside the commits, not inside one
@@ -60,7 +59,7 @@ class SqliteStore:
     async def commit(self, commit: Commit) -> None:
         async with self._writing:
             await self._keep_wal_bounded()
-            if len(commit.entries) <= FEW_ENTRIES and self._mean_commit_ms <= FAST_COMMIT_MS:
+            if self._mean_commit_ms <= FAST_COMMIT_MS:
                 self._commit(commit)
             else:
                 await self._in_thread(lambda: self._commit(commit))
