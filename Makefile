@@ -63,13 +63,14 @@ fuzz: setup ## The fuzz tests with many more examples, and not the same ones eac
 # No index address may reach the files: they are installed from wherever the reader's pip looks.
 COMPILE = .cache/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	--fork-strategy fewest --generate-hashes --no-emit-index-url --no-emit-find-links \
-	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade) pyproject.toml
+	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
 
 lock: ## Pin the dependencies again, with hashes (UPGRADE=1 for the newest)
 	@$(PYTHON) -m venv .cache/lock
 	@.cache/lock/bin/python -m pip -qq --disable-pip-version-check install uv==$(UV_VERSION)
-	@$(COMPILE) --output-file requirements/base.txt
-	@$(COMPILE) --extra dev --constraints requirements/base.txt --output-file requirements/dev.txt
+	@$(COMPILE) pyproject.toml --output-file requirements/base.txt
+	@$(COMPILE) pyproject.toml --extra dev --constraints requirements/base.txt --output-file requirements/dev.txt
+	@$(COMPILE) benchmarks/peers/requirements.in --output-file requirements/bench.txt
 
 clean: ## Remove all that the other verbs made, .venv included
 	@rm -rf $(VENV) $(VENV)-bench .cache build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

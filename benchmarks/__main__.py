@@ -22,7 +22,7 @@ MEM0_ROWS = 1_000
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which parts to run (default: all)")
+    parser.add_argument("parts", nargs="*", help="which parts to run (default: all)")
     parser.add_argument("--no-keep", action="store_true", help="print only, keep no result file")
     arguments = parser.parse_args()
     parts = arguments.parts or list(PARTS)
@@ -36,7 +36,7 @@ def main() -> None:
         if "attune" in parts:
             measure_attune(report, work_dir)
         if "http" in parts:
-            measure_http(report, work_dir)
+            measure_http(report)
     if "size" in parts:
         _size(report)
     if not arguments.no_keep:

@@ -1,4 +1,4 @@
-"""ATTUNE at 100,000 units against the bare FTS5 query with the same pruned terms; and how fast a server starts on it."""
+"""ATTUNE at 100,000 units against the bare FTS5 query with the same pruned terms; and a server's start on them."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ def measure_attune(report: Report, work_dir: Path) -> None:
 
 async def _fill(store: Path) -> None:
     async with open_field(store) as field:
-        agents = [
-            await field.agent(f"agent-{at}", role=ROLES[at % len(ROLES)], authority=10) for at in range(AGENTS)
-        ]
+        agents = [await field.agent(f"agent-{at}", role=ROLES[at % len(ROLES)], authority=10) for at in range(AGENTS)]
         data = list(rows(UNITS))
 
         async def work(at: int) -> None:
@@ -67,7 +65,7 @@ async def _fill(store: Path) -> None:
 
 
 async def _attune(store: Path, asked: Sequence[str]) -> list[float]:
-    seconds = []
+    seconds: list[float] = []
     async with open_field(store) as field:
         reader = await field.agent("reader", role="analyst")
         for _ in range(2):  # the first round warms caches, as a server's would be

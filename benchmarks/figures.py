@@ -59,7 +59,9 @@ class Report:
         """One JSON file a run, and the newest as a table."""
         RESULTS.mkdir(exist_ok=True)
         now = datetime.now(UTC)
-        machine = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}, Python {platform.python_version()}"
+        machine = (
+            f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}, Python {platform.python_version()}"
+        )
         content = {
             "date": now.isoformat(timespec="seconds"),
             "machine": machine,

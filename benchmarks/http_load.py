@@ -86,7 +86,9 @@ def record_bodies(count: int, *, prefix: str) -> Iterator[bytes]:
 
 def register_agents(url: str) -> None:
     agents = {row.agent: row.role for row in rows(AGENTS * 20)}
-    bodies = [_message("REGISTER", agent, f"join-{agent}", {"id": agent, "role": role}) for agent, role in agents.items()]
+    bodies = [
+        _message("REGISTER", agent, f"join-{agent}", {"id": agent, "role": role}) for agent, role in agents.items()
+    ]
     if load(url, "/v1/register", bodies, connections=1).refused:
         raise RuntimeError("the agents could not register")
 

@@ -48,7 +48,14 @@ def measure_record(report: Report, work_dir: Path) -> float:
         report.add(Figure(what, rate, "/s", "the same rows bare, 100 a commit", limit, 0.5))
         report.add(Figure(what, rate, "/s", "the same rows by executemany", median_rate(many[with_ids])))
     report.add(
-        Figure("RECORD, one after the other", median_rate(alone), "/s", "bare one-row commits", median_rate(bare_alone), 0.5)
+        Figure(
+            "RECORD, one after the other",
+            median_rate(alone),
+            "/s",
+            "bare one-row commits",
+            median_rate(bare_alone),
+            0.5,
+        )
     )
     return median_rate(ours[True])
 
