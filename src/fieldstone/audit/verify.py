@@ -1,13 +1,14 @@
 """Is the history whole? Every entry, every link, every text, against what was written."""
 
+import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import MsgspecError, Struct
 
 from fieldstone.core.chain import link, seal
 from fieldstone.core.events import EXPENDABLE_TEXTS, Entry, decode_entry
-from fieldstone.ports.log import GENESIS_HASH, StoredEntry, StoredText
+from fieldstone.ports.log import GENESIS_HASH, Head, StoredEntry, StoredText
 from fieldstone.ports.store import Store
 
 BATCH_ENTRIES: Final = 1_000
@@ -32,15 +33,15 @@ class Verification(Struct, frozen=True):
 
 
 async def verify(store: Store, progress: Progress = lambda done: None) -> Verification:
-    """Walk the log from its first entry. It stops at the first fault and says where it is."""
+    """Walk the log from its first entry. It stops at the first fault and says where it is.
+
+    Others may write meanwhile: what they append is walked, too.
+    """
     checked = _Checked()
-    expected = await store.log.head()
     try:
         fault = await _walk(store, checked, progress)
     except _Unreadable as unreadable:
         fault = Fault(checked.seq + 1, "store", str(unreadable))
-    if fault is None and (checked.seq, checked.hash) != expected:
-        fault = Fault(checked.seq + 1, "entry", f"the log ends at {checked.seq}, but its head was {expected.seq}")
     return Verification(fault is None, checked.seq, checked.texts, checked.hash.hex(), fault)
 
 
@@ -57,34 +58,45 @@ class _Unreadable(Exception):
     """The store itself cannot read what lies there."""
 
 
+class _Batch(NamedTuple):
+    """Read in this order. So `entries` go at least as far as `head`, and `texts` as far as `entries`."""
+
+    head: Head
+    entries: Sequence[StoredEntry]
+    texts: Sequence[StoredText]
+
+
 async def _walk(store: Store, checked: _Checked, progress: Progress) -> Fault | None:
     while True:
-        entries, texts = await _read(store, checked.seq)
-        texts_by_seq = {text.seq: text for text in texts}
-        for stored in entries:
-            fault = _check_entry(stored, checked) or _check_text(stored, texts_by_seq.pop(stored.seq, None), checked)
+        batch = await _read(store, checked.seq)
+        texts = {text.seq: text for text in batch.texts}
+        for stored in batch.entries:
+            try:
+                fault = _check(stored, texts.get(stored.seq), checked)
+            except TypeError:  # a damaged page gives a number or nothing where bytes were
+                fault = Fault(checked.seq + 1, "entry", "what lies there is of another kind than what was written")
             if fault:
                 return fault
-            checked.seq, checked.hash = stored.seq, stored.hash
-        if texts_by_seq:
-            return Fault(min(texts_by_seq), "text", "a text lies beside no entry")
         progress(checked.seq)
-        if len(entries) < BATCH_ENTRIES:
-            return None
+        if not batch.entries:
+            fault = _check_end(batch, checked)
+            if fault is None or fault.part != "text" or (await _read(store, checked.seq)).head == batch.head:
+                return fault
+        await asyncio.sleep(0)  # a long walk lets others have their turn
 
 
-async def _read(store: Store, after: int) -> tuple[Sequence[StoredEntry], list[StoredText]]:
+async def _read(store: Store, after: int) -> _Batch:
     try:
-        entries = await store.log.read(after=after, limit=BATCH_ENTRIES)
-        last_batch = len(entries) < BATCH_ENTRIES
-        texts = await store.texts.read(after=after, limit=BATCH_ENTRIES)
+        return _Batch(
+            await store.log.head(),
+            await store.log.read(after=after, limit=BATCH_ENTRIES),
+            await store.texts.read(after=after, limit=BATCH_ENTRIES),
+        )
     except Exception as error:  # why: whatever a backend raises on damaged pages, it means that this place is bad
         raise _Unreadable(f"the store cannot be read after entry {after}: {error}") from error
-    end = entries[-1].seq if entries and not last_batch else None
-    return entries, [text for text in texts if end is None or text.seq <= end]
 
 
-def _check_entry(stored: StoredEntry, checked: _Checked) -> Fault | None:
+def _check(stored: StoredEntry, text: StoredText | None, checked: _Checked) -> Fault | None:
     if stored.seq != checked.seq + 1:
         return Fault(checked.seq + 1, "entry", f"it is missing: the next one that is there is {stored.seq}")
     if link(checked.hash, stored.body) != stored.hash:
@@ -92,22 +104,33 @@ def _check_entry(stored: StoredEntry, checked: _Checked) -> Fault | None:
     entry = _decoded(stored)
     if entry is None or entry.seq != stored.seq:
         return Fault(stored.seq, "entry", "it cannot be read as an entry of this place")
+    problem = _problem_of_text(entry, text)
+    if problem:
+        return Fault(stored.seq, "text", problem)
+    checked.seq, checked.hash = stored.seq, stored.hash
+    checked.texts += text is not None
     return None
 
 
-def _check_text(stored: StoredEntry, text: StoredText | None, checked: _Checked) -> Fault | None:
-    entry = _decoded(stored)
-    if entry is None:
-        return None
+def _problem_of_text(entry: Entry, text: StoredText | None) -> str | None:
     if text is None:
-        if entry.text is not None and not isinstance(entry.event, EXPENDABLE_TEXTS):
-            return Fault(stored.seq, "text", "its text is missing")
-        return None
-    checked.texts += 1
+        is_kept = entry.text is not None and not isinstance(entry.event, EXPENDABLE_TEXTS)
+        return "its text is missing" if is_kept else None
     if entry.text is None:
-        return Fault(stored.seq, "text", "a text lies beside an entry that has none")
-    if seal(text.salt, text.body) != entry.text:
-        return Fault(stored.seq, "text", "its text is not the one that was written")
+        return "a text lies beside an entry that has none"
+    return None if seal(text.salt, text.body) == entry.text else "its text is not the one that was written"
+
+
+def _check_end(batch: _Batch, checked: _Checked) -> Fault | None:
+    """No entry is left. The log's head is kept apart from its entries, so that a cut-off tail is noticed."""
+    if batch.head.seq > checked.seq:
+        return Fault(checked.seq + 1, "entry", f"it is missing: the log's head is {batch.head.seq}")
+    if batch.head.seq < checked.seq:
+        return Fault(batch.head.seq + 1, "entry", f"it lies behind the log's head, which is {batch.head.seq}")
+    if batch.head.hash != checked.hash:
+        return Fault(checked.seq, "entry", "its hash is not the one that the log's head has")
+    if batch.texts:
+        return Fault(batch.texts[0].seq, "text", "a text lies beside no entry")
     return None
 
 

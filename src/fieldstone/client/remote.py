@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -11,7 +12,7 @@ from msgspec import DecodeError, Struct, json
 
 from fieldstone.audit.verify import Verification
 from fieldstone.core.conflicts import Conflict
-from fieldstone.core.errors import FieldError, InternalError, ShuttingDown
+from fieldstone.core.errors import FieldError, InternalError, ShuttingDown, UnitNotFound
 from fieldstone.core.replies import AgentProfile, AttunementOfIds, FieldStatus, Reply
 from fieldstone.core.requests import Attune, Message
 from fieldstone.core.units import MemoryUnit
@@ -29,6 +30,7 @@ TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
 LONG_TIMEOUT: Final = httpx.Timeout(None, connect=5.0)  # verify, rebuild and import take as long as the log is
 
 _ROUTES: Final = {route.operation: route for route in OPERATION_ROUTES}
+_UNIT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
 T = TypeVar("T")
 
 
@@ -70,6 +72,8 @@ class RemoteField:
         return (await self._ask("GET", "/v1/conflicts", Conflicts, params=params)).conflicts
 
     async def unit(self, unit_id: str) -> MemoryUnit:
+        if not _UNIT_ID.fullmatch(unit_id):
+            raise UnitNotFound  # no field makes such an id, and no address could carry it
         return await self._ask("GET", f"/v1/units/{unit_id}", MemoryUnit)
 
     async def log(self, *, after: int = 0, limit: int = 100) -> LogPage:

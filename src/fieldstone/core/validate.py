@@ -1,5 +1,6 @@
 """Requests against level and limits: every refusal names the field and changes nothing."""
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -173,14 +174,18 @@ def check_detect(request: Detect, rules: Rules) -> None:
 
 def is_blank(text: str) -> bool:
     """Nothing that a reader would see: white space, controls, zero-width and filler characters only."""
-    if text[:1].isalnum():
+    first = text[:1]
+    if first.isascii() and first.isalnum():  # nearly always
         return False
     return all(
-        char in _INVISIBLE or char.isspace() or unicodedata.category(char) in _INVISIBLE_CATEGORIES for char in text
+        char.isspace() or unicodedata.category(char) in _INVISIBLE_CATEGORIES or _INVISIBLE.match(char) for char in text
     )
 
 
-_INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u2800\ufe0e\ufe0f\u034f")  # fillers that Unicode files under letters
+# What Unicode files under letters and marks and shows nothing of: fillers, variation selectors, the empty Braille cell.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _INVISIBLE_CATEGORIES = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp", "Cn", "Co"))
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from fieldstone.audit.verify import Progress, Verification, verify
 from fieldstone.core.conflicts import Conflict
-from fieldstone.core.errors import InvalidPayload, UnitNotFound
+from fieldstone.core.errors import InvalidPayload, StorageFull, UnitNotFound
 from fieldstone.core.events import Entry, decode_entry
 from fieldstone.core.replies import AgentProfile, FieldCapabilities, FieldStatus, Reply
 from fieldstone.core.requests import (
@@ -228,8 +228,11 @@ class LocalField:
         """Bring the index up to the log, and forget answers that are older than the setting says."""
         await self._follower.catch_up()
         horizon = self._clock.now_ms() - self._options.remember_replies_ms
-        while await self._store.replies.forget_before(horizon, limit=FORGOTTEN_AT_ONCE) == FORGOTTEN_AT_ONCE:
-            pass
+        try:
+            while await self._store.replies.forget_before(horizon, limit=FORGOTTEN_AT_ONCE) == FORGOTTEN_AT_ONCE:
+                pass
+        except StorageFull:
+            pass  # a store on a full disk can still be read; they are forgotten when it is next opened
 
 
 async def open_local(

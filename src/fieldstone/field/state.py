@@ -36,15 +36,24 @@ class FieldState:
         return state
 
     async def reload(self) -> None:
-        self.head = await self.store.log.head()
-        if self.head.seq:
-            last = (await self.store.log.read(after=self.head.seq - 1, limit=1))[0]
+        head, epoch = await self.store.log.head(), 0
+        if head.seq:
+            last = (await self.store.log.read(after=head.seq - 1, limit=1))[0]
             # Epochs never fall along the log, so the last entry has the clock.
-            self.publish_epoch(decode_entry(last.body).epoch)
-        self.hints = deque(await self.store.views.hints())
-        self.columns = UnitColumns()
+            epoch = decode_entry(last.body).epoch
+        hints = deque(await self.store.views.hints())
+        columns = await self._load_columns()
         await self._load_agents()
-        await self._load_units()
+        # All of it is read: a store that cannot be read leaves what was published.
+        self.head, self.hints, self.columns = head, hints, columns
+        self.publish_epoch(epoch)
+
+    async def reload_if_possible(self) -> None:
+        """For a writer that has failed already, and has to tell its callers so."""
+        try:
+            await self.reload()
+        except Exception:  # why: a store that cannot be read now is asked again after its next error
+            pass
 
     async def absorb(self, changes: Sequence[Change], head: Head, epoch: int) -> None:
         """Entries came in that no desk decided."""
@@ -92,9 +101,11 @@ class FieldState:
                 interests=told.interests if told else (),
             )
 
-    async def _load_units(self) -> None:
+    async def _load_columns(self) -> UnitColumns:
+        columns = UnitColumns()
         after = 0
         while rows := await self.store.views.scan_units(after=after, limit=LOAD_BATCH_UNITS):
             for row in rows:
-                self.columns.append(row)
+                columns.append(row)
             after = rows[-1].seq
+        return columns

@@ -142,7 +142,7 @@ class Writer:
             return [refused] * len(group)
         except Exception as broken:  # why: one broken group must not stop the writer; each caller gets the error
             logger.error("group failed", requests=len(group), error=type(broken).__name__, exc_info=broken)
-            await self._state.reload()  # nobody knows how far it came: what the store says is what is
+            await self._state.reload_if_possible()  # nobody knows how far it came: what the store says is what is
             return [broken] * len(group)
 
     async def _decide_all(self, group: Sequence[Waiting]) -> tuple[Desk, list[Outcome]]:

@@ -131,9 +131,9 @@ class TextFollower:
 
     def _stopped(self, task: asyncio.Task[None]) -> None:
         self._task = None
+        failed = task.cancelled() or task.exception() is not None
         if self._closed or not self._tail:
             return
-        failed = task.cancelled() or task.exception() is not None
         if failed:
             logger.warning("text index is behind", units=len(self._tail), error=repr(task.exception()))
         if self._timer is None:

@@ -1,5 +1,6 @@
 """Envelopes and payloads: bytes → typed message, typed message → bytes."""
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn, get_args
@@ -17,8 +18,9 @@ from fieldstone.core.errors import (
     UnsupportedOperation,
 )
 from fieldstone.core.limits import MAX_EPOCH
-from fieldstone.core.requests import REQUESTS, Message, Request
-from fieldstone.core.vocabulary import Operation
+from fieldstone.core.requests import REQUESTS, Attune, Commit, Message, Record, Request
+from fieldstone.core.validate import Rules, check_message
+from fieldstone.core.vocabulary import MEMORY_TYPES, Operation
 
 PROTOCOL: Final = "akashik"
 VERSION: Final = "0.1.0"
@@ -48,7 +50,7 @@ _CODED_PATHS: Final[dict[tuple[str, str], type[FieldError]]] = {
 }
 _AT = re.compile(r" - at `(?P<path>[^`]*)`$")
 _ENUM_VALUE = re.compile(r"Invalid enum value .*?(?= - at|$)", re.DOTALL)
-_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>.*?)`(?= - at `|$)", re.DOTALL)
 _PLAIN_NAME = re.compile(r"[a-z_]{1,40}")
 
 
@@ -71,6 +73,16 @@ def decode_message(body: bytes, expected: Operation | None = None) -> Message:
 
 
 def encode_message(message: Message, message_id: str) -> bytes:
+    """What JSON cannot carry (NaN, half of a surrogate pair) is refused here, in the Field's words."""
+    if _has_no_number(message.request):
+        _refuse_unsendable(message)
+    try:
+        return _encode(message, message_id)
+    except UnicodeEncodeError:
+        _refuse_unsendable(message)
+
+
+def _encode(message: Message, message_id: str) -> bytes:
     return _encoder.encode(
         {
             "protocol": PROTOCOL,
@@ -91,6 +103,21 @@ def request_from(operation: Operation, fields: Mapping[str, Any]) -> Request:
         return msgspec.convert(fields, REQUESTS[operation])
     except msgspec.ValidationError as error:
         _refuse_payload(operation, str(error))
+
+
+def _has_no_number(request: Request) -> bool:
+    numbers: list[float | None] = []
+    if isinstance(request, Record | Commit) and request.confidence is not None:
+        numbers.append(request.confidence.score)
+    if isinstance(request, Attune):
+        numbers += [request.scope.relevance_threshold, request.scope.recency_weight]
+    return any(number is not None and not math.isfinite(number) for number in numbers)
+
+
+def _refuse_unsendable(message: Message) -> NoReturn:
+    types = frozenset((*MEMORY_TYPES, message.request.type)) if isinstance(message.request, Record) else frozenset()
+    check_message(message, Rules(memory_types=types))
+    raise InvalidPayload("The request holds a value that JSON cannot carry.")
 
 
 def _decode_envelope(body: bytes) -> Envelope:
@@ -149,7 +176,7 @@ def _decode_payload(operation: Operation, payload: bytes) -> Request:
         raise InvalidPayload("The payload is nested too deeply.") from None
     except msgspec.ValidationError as error:
         _refuse_payload(operation, str(error))
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidPayload("The payload holds a text that is not valid Unicode.") from error
 
 
@@ -165,5 +192,5 @@ def _told(problem: str) -> str:
     """The decoder's sentence without what the caller wrote: it may be anything, a secret included."""
     unknown = _UNKNOWN_FIELD.search(problem)
     if unknown and not _PLAIN_NAME.fullmatch(unknown["name"]):
-        problem = problem.replace(unknown["name"], "…")
+        problem = f"{problem[: unknown.start('name')]}…{problem[unknown.end('name') :]}"
     return _ENUM_VALUE.sub("not one of the allowed values", problem)

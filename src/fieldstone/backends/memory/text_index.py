@@ -10,7 +10,7 @@ class MemoryTextIndex:
     def __init__(self) -> None:
         self._analyzer = Analyzer()
         self._postings: dict[str, set[int]] = {}
-        self._documents: set[int] = set()
+        self._terms: dict[int, frozenset[str]] = {}  # of each document, so that it can be taken out again
         self._position = 0
 
     def analyze(self, text: str) -> list[str]:
@@ -21,9 +21,11 @@ class MemoryTextIndex:
 
     async def add(self, documents: Sequence[Document], *, position: int) -> None:
         for document in documents:
-            for term in self.analyze(document.text):
+            for term in self._terms.get(document.seq, ()):
+                self._postings[term].discard(document.seq)
+            self._terms[document.seq] = frozenset(self.analyze(document.text))
+            for term in self._terms[document.seq]:
                 self._postings.setdefault(term, set()).add(document.seq)
-        self._documents.update(document.seq for document in documents)
         self._position = position
 
     async def search(self, queries: Sequence[Sequence[str]], *, most_postings: int) -> Sequence[Postings]:
@@ -31,10 +33,10 @@ class MemoryTextIndex:
 
     async def clear(self) -> None:
         self._postings.clear()
-        self._documents.clear()
+        self._terms.clear()
         self._position = 0
 
     def _search(self, terms: Sequence[str], most_postings: int) -> Postings:
         frequencies = {term: len(self._postings.get(term, ())) for term in terms}
         seqs = {term: sorted(self._postings[term]) for term in prune(frequencies, most_postings)}
-        return Postings(len(self._documents), frequencies, seqs)
+        return Postings(len(self._terms), frequencies, seqs)
