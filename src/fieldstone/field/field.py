@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from fieldstone.audit.verify import Progress, Verification, verify
 from fieldstone.core.conflicts import Conflict
-from fieldstone.core.errors import InvalidPayload, StorageFull, UnitNotFound
+from fieldstone.core.errors import InvalidPayload, UnitNotFound
 from fieldstone.core.events import Entry, decode_entry
 from fieldstone.core.replies import AgentProfile, FieldCapabilities, FieldStatus, Reply
 from fieldstone.core.requests import (
@@ -30,6 +30,7 @@ from fieldstone.field.commit import Committing
 from fieldstone.field.deregister import Deregistering
 from fieldstone.field.detect import detect
 from fieldstone.field.discard import Discarding
+from fieldstone.field.forgetting import Forgetting
 from fieldstone.field.idempotency import fingerprint
 from fieldstone.field.reads import Reads
 from fieldstone.field.rebuild import Rebuilt, rebuild
@@ -48,7 +49,6 @@ from fieldstone.redact import Harness
 
 PROTOCOL_VERSION: Final = "0.1.0"
 LOG_PAGE_ENTRIES: Final = 1_000
-FORGOTTEN_AT_ONCE: Final = 10_000  # answers dropped in one transaction
 
 
 class LogLine(Struct, frozen=True):
@@ -94,7 +94,8 @@ class LocalField:
         self._options = options
         self._lease = lease
         self._follower = TextFollower(store)
-        self._writer = Writer(state, self._cleaning, clock, ids, options.rules, self._follower.follow)
+        self._forgetting = Forgetting(store.replies, clock, after_ms=options.remember_replies_ms)
+        self._writer = Writer(state, self._cleaning, self._forgetting, clock, ids, options.rules, self._follower.follow)
         self._reads = Reads(state, self._writer, self._follower, options.rules, log_reads=options.log_reads)
         self._closed = False
 
@@ -219,6 +220,7 @@ class LocalField:
             return
         self._closed = True
         await self._writer.close()
+        await self._forgetting.close()
         await self._follower.close()
         await self._store.close()
         if self._lease is not None:
@@ -227,12 +229,7 @@ class LocalField:
     async def start(self) -> None:
         """Bring the index up to the log, and forget answers that are older than the setting says."""
         await self._follower.catch_up()
-        horizon = self._clock.now_ms() - self._options.remember_replies_ms
-        try:
-            while await self._store.replies.forget_before(horizon, limit=FORGOTTEN_AT_ONCE) == FORGOTTEN_AT_ONCE:
-                pass
-        except StorageFull:
-            pass  # a store on a full disk can still be read; they are forgotten when it is next opened
+        await self._forgetting.start()
 
 
 async def open_local(

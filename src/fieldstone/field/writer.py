@@ -19,6 +19,7 @@ from fieldstone.core.validate import Rules
 from fieldstone.core.vocabulary import Operation
 from fieldstone.field.cleaning import Cleaning
 from fieldstone.field.desk import Desk
+from fieldstone.field.forgetting import Forgetting
 from fieldstone.field.idempotency import Fingerprint
 from fieldstone.field.state import FieldState
 from fieldstone.field.work import Work
@@ -56,6 +57,7 @@ class Writer:
         self,
         state: FieldState,
         cleaning: Cleaning,
+        forgetting: Forgetting,
         clock: Clock,
         ids: Ids,
         rules: Rules,
@@ -63,6 +65,7 @@ class Writer:
     ) -> None:
         self._state = state
         self._cleaning = cleaning
+        self._forgetting = forgetting
         self._clock = clock
         self._ids = ids
         self._rules = rules
@@ -154,7 +157,11 @@ class Writer:
 
     async def _known_replies(self, group: Sequence[Waiting]) -> dict[bytes, RememberedReply]:
         keys = [waiting.fingerprint.key for waiting in group if waiting.fingerprint]
-        return await self._state.store.replies.find(keys) if keys else {}
+        if not keys:
+            return {}
+        horizon_ms = self._forgetting.horizon_ms
+        found = await self._state.store.replies.find(keys)
+        return {key: reply for key, reply in found.items() if reply.at_ms >= horizon_ms}
 
     async def _decide(self, desk: Desk, harness: Harness, waiting: Waiting, clean: CleanGroup) -> Outcome:
         work, fingerprint = waiting.work, waiting.fingerprint
@@ -169,7 +176,7 @@ class Writer:
         desk.accept(draft)
         if clean.found:
             reply = _with_redaction_warning(reply, clean.found)
-        if fingerprint:
+        if fingerprint and draft.events:  # what changed nothing may be asked again
             desk.remember(RememberedReply(fingerprint.key, fingerprint.request, draft.at_ms, json.encode(reply)))
         return reply
 
