@@ -38,7 +38,7 @@ def events_page() -> str:
     for kind in get_args(events.AnyEvent):
         info = msgspec.inspect.type_info(kind)
         assert isinstance(info, msgspec.inspect.StructType)
-        fields = ", ".join(f"`{field.name}`" for field in info.fields if field.name != "v")
+        fields = ", ".join(f"`{field.name}`" for field in info.fields)
         note = (kind.__doc__ or "").strip().splitlines()
         parts.append(f"| `{info.tag}` | {fields or '–'} | {note[0] if note else ''} |")
     head = "What the log holds, at version 1. Texts lie beside it. "

@@ -16,7 +16,6 @@ LEAST_AUTHORITY: Final[dict[Operation, int]] = {
     "RECORD": RECORD_DRAFT,
     "COMMIT": RECORD_COMMITTED,
     "DISCARD": RECORD_DRAFT,
-    "RETRACT": RECORD_COMMITTED,
     "ATTUNE": 2,
     "DETECT": 4,
     "DEREGISTER": 4,

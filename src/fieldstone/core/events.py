@@ -20,7 +20,7 @@ NameKind = Literal["agent", "session", "task"]
 
 
 class Event(Struct, frozen=True, gc=False, tag_field="kind", omit_defaults=True, kw_only=True):
-    v: int = 1
+    """The kind says the version, too: a new shape of `unit.recorded` is `unit.recorded.2`."""
 
 
 class ClockRaised(Event, frozen=True, gc=False, tag="clock.raised"):
@@ -209,8 +209,9 @@ _encoder = json.Encoder()
 _decoder = json.Decoder(Entry)
 
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
-# (kind, version) → the function that turns the stored event into the next version's shape. Empty: all are at version 1.
-UPCASTS: Final[dict[tuple[str, int], Upcast]] = {}
+# A kind that is no longer written → the function that turns such a stored event into its next version's shape, kind
+# included. Empty: all are at their first version.
+UPCASTS: Final[dict[str, Upcast]] = {}
 
 
 def encode_entry(entry: Entry) -> bytes:
@@ -239,6 +240,6 @@ def decode_texts(body: bytes, kind: type[SomeTexts]) -> SomeTexts:
 def _decode_any_version(body: bytes) -> Entry:
     raw = json.decode(body)
     event = raw["event"]
-    while upcast := UPCASTS.get((event["kind"], event.get("v", 1))):
+    while upcast := UPCASTS.get(event["kind"]):
         event = upcast(event)
     return _decoder.decode(_encoder.encode({**raw, "event": event}))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
 
 from fieldstone.core.agents import AgentFacts
 from fieldstone.core.authority import LEAST_AUTHORITY, check_authority
@@ -16,7 +16,7 @@ from fieldstone.core.limits import LOGGED_RESULTS, MIN_EPOCH_WAIT_MS
 from fieldstone.core.replies import Attunement, AttunementOfIds, AttuneReply, ContextBudget, Warning
 from fieldstone.core.requests import Attune, Message, Scope
 from fieldstone.core.units import MemoryUnit, ScopedMemoryUnit, UnitRef
-from fieldstone.core.vocabulary import UNRESOLVED_STATUSES
+from fieldstone.core.vocabulary import SHOWN_STATUSES, UNRESOLVED_STATUSES
 from fieldstone.field.reads import Reads
 from fieldstone.ports.views import UnitRow
 from fieldstone.projections.columns import STATUS_CODES, Snapshot
@@ -70,7 +70,7 @@ async def _filter(reads: Reads, caller: AgentFacts, request: Attune) -> Filter:
         sessions = [number for number in numbers if number is not None]
     return Filter(
         caller=caller.number,
-        since_epoch=max(request.since_epoch or 0, scope.since_epoch or 0) if reads.level >= 1 else 0,
+        since_epoch=_since_epoch(request) or 0 if reads.level >= 1 else 0,
         include_own=scope.include_own,
         include_archived=scope.include_archived,
         include_drafts=scope.include_drafts,
@@ -82,7 +82,8 @@ async def _page(reads: Reads, caller: AgentFacts, request: Attune, units: Snapsh
     scope = request.scope
     analyze = reads.text_index.analyze
     hint = Query([request.context_hint] if request.context_hint else (), analyze)
-    interests = Query((*caller.interests, *(scope.interests or ())), analyze)
+    asked = scope.interests or () if reads.level >= 1 else ()
+    interests = Query((*caller.interests, *asked), analyze)
     tail = reads.tail()  # before the search: what leaves the tail meanwhile is in the index by then
     drafts = reads.drafts(_own_drafts(units, caller)) if scope.include_drafts else {}
     most = max(LEAST_POSTINGS, int(units.size * POSTINGS_SHARE))
@@ -127,9 +128,9 @@ async def _conflicts(reads: Reads, caller: AgentFacts, units: Snapshot, mask: Ma
 async def _answer(
     reads: Reads, request: Attune, units: Snapshot, page: Page, conflicts: Sequence[Conflict]
 ) -> Attunement | AttunementOfIds:
-    seqs = units.seq[page.rows].tolist()
-    rows = await reads.views.units(seqs)
-    shown = [row for seq in seqs if (row := rows.get(seq))]
+    chosen = await _still_shown(reads, units, page.rows, request.scope)
+    page = structs.replace(page, rows=np.asarray([at for at, _ in chosen], np.int64))
+    shown = [row for _, row in chosen]
     reasons = await _reasons(reads, units, page, shown)
     warnings = tuple(_warnings(request, reads.level)) or UNSET
     budget = ContextBudget(len(shown), page.available, next_since_epoch=page.next_since_epoch or UNSET)
@@ -147,6 +148,14 @@ async def _answer(
         for unit, score, reason, values in zip(await reads.reading.units(shown), scores, reasons, factors, strict=True)
     )
     return AttuneReply[MemoryUnit](full, tuple(conflicts), budget, units.epoch, warnings=warnings)
+
+
+async def _still_shown(reads: Reads, units: Snapshot, rows: Rows, scope: Scope) -> list[tuple[int, UnitRow]]:
+    """The page's units as they are now: what was retracted or superseded while we searched is not shown any more."""
+    statuses = (*SHOWN_STATUSES, "draft") if scope.include_drafts else SHOWN_STATUSES
+    found = await reads.views.units(units.seq[rows].tolist())
+    pairs = [(at, found.get(seq)) for at, seq in zip(rows.tolist(), units.seq[rows].tolist(), strict=True)]
+    return [(at, row) for at, row in pairs if row is not None and row.status in statuses]
 
 
 async def _reasons(reads: Reads, units: Snapshot, page: Page, shown: Sequence[UnitRow]) -> list[str]:
@@ -172,7 +181,7 @@ def _event(caller: AgentFacts, request: Attune, units: Snapshot, page: Page) -> 
     return ContextAttuned(
         agent=caller.number,
         max_units=request.scope.max_units,
-        since_epoch=request.since_epoch,
+        since_epoch=_since_epoch(request),
         order=request.scope.order,
         format=request.format,
         available=page.available,
@@ -188,13 +197,16 @@ def _warnings(request: Attune, level: int) -> list[Warning]:
     ignored = [f"scope.{name}" for name in _IGNORED_FIELDS if getattr(request.scope, name) is not None]
     if request.format == "summary":
         ignored.append("format (summary: full text is returned)")
-    if level < 1 and _asks_since(request.scope, request):
+    if level < 1 and _since_epoch(request) is not None:
         ignored.append("since_epoch")
+    if level < 1 and request.scope.interests is not None:
+        ignored.append("scope.interests")
     return [Warning("FIELD_IGNORED", f"{name} has no effect on this Field yet.") for name in ignored]
 
 
-def _asks_since(scope: Scope, request: Attune) -> bool:
-    return scope.since_epoch is not None or request.since_epoch is not None
+def _since_epoch(request: Attune) -> int | None:
+    """Given both in the payload and in the scope, the larger counts."""
+    return max((epoch for epoch in (request.since_epoch, request.scope.since_epoch) if epoch is not None), default=None)
 
 
 def _rounded(score: float) -> float:

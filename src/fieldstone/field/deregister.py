@@ -9,14 +9,12 @@ from fieldstone.core.replies import Cleanup, Deregistered
 from fieldstone.core.requests import Deregister, Message
 from fieldstone.core.text import CleanText
 from fieldstone.field.desk import Desk, Draft
-from fieldstone.ports.views import Views
 
 
 class Deregistering:
-    def __init__(self, message: Message, request: Deregister, views: Views) -> None:
+    def __init__(self, message: Message, request: Deregister) -> None:
         self.message = message
         self._request = request
-        self._views = views
 
     def texts(self) -> Sequence[str]:
         return ()
@@ -41,5 +39,5 @@ class Deregistering:
                 agent=leaving.number, registration=leaving.registration, authority=leaving.authority, by=by.number
             )
         )
-        orphaned = await self._views.units_of(leaving.number)
+        orphaned = await desk.units_of(leaving.number)
         return draft, Deregistered("ok", Cleanup(orphaned, 0), draft.epoch)

@@ -135,6 +135,10 @@ class Desk:
             self._units[seq] = (await self._state.store.views.units([seq]))[seq]
         return self._units[seq]
 
+    async def units_of(self, agent: int) -> int:
+        new = sum(row.agent == agent for row in self._units.values() if row.seq in self._recorded)
+        return await self._state.store.views.units_of(agent) + new
+
     async def texts_of(self, seq: int) -> UnitTexts | None:
         if seq in self.unit_texts:
             return self.unit_texts[seq]

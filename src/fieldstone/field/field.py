@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final, assert_never
 
+import structlog
 from msgspec import Struct
 
 from fieldstone.audit.verify import Progress, Verification, verify
 from fieldstone.core.conflicts import Conflict
-from fieldstone.core.errors import InvalidPayload, UnitNotFound
+from fieldstone.core.errors import InvalidPayload, ShuttingDown, UnitNotFound
 from fieldstone.core.events import Entry, decode_entry
 from fieldstone.core.replies import AgentProfile, FieldCapabilities, FieldStatus, Reply
 from fieldstone.core.requests import (
@@ -46,6 +47,8 @@ from fieldstone.ports.store import Store
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.projections.text_follower import TextFollower
 from fieldstone.redact import Harness
+
+logger = structlog.get_logger("fieldstone.field")
 
 PROTOCOL_VERSION: Final = "0.1.0"
 LOG_PAGE_ENTRIES: Final = 1_000
@@ -95,12 +98,16 @@ class LocalField:
         self._lease = lease
         self._follower = TextFollower(store)
         self._forgetting = Forgetting(store.replies, clock, after_ms=options.remember_replies_ms)
-        self._writer = Writer(state, self._cleaning, self._forgetting, clock, ids, options.rules, self._follower.follow)
+        self._writer = Writer(
+            state, self._cleaning, self._forgetting, clock, ids, options.rules, self._follower.follow, self._recover
+        )
         self._reads = Reads(state, self._writer, self._follower, options.rules, log_reads=options.log_reads)
         self._closed = False
 
     async def send(self, message: Message) -> Reply:
         """One operation: validated, then carried out."""
+        if self._closed:
+            raise ShuttingDown
         check_message(message, self._options.rules)
         match message.request:
             case Attune() as request:
@@ -117,7 +124,7 @@ class LocalField:
             case Register() as request:
                 return Registering(message, request, self.capabilities)
             case Deregister() as request:
-                return Deregistering(message, request, self._store.views)
+                return Deregistering(message, request)
             case Commit() as request:
                 return Committing(message, request, self._ids, self._options.rules)
             case Discard() as request:
@@ -225,6 +232,14 @@ class LocalField:
         await self._store.close()
         if self._lease is not None:
             self._lease.release()
+
+    async def _recover(self) -> None:
+        """A write broke and nobody knows how far it came: what the store says is what is."""
+        try:
+            await self._state.reload()
+            await self._follower.catch_up()
+        except Exception as error:  # why: a store that cannot be read now is asked again after its next error
+            logger.error("the field could not be read back", error=type(error).__name__, exc_info=error)
 
     async def start(self) -> None:
         """Bring the index up to the log, and forget answers that are older than the setting says."""

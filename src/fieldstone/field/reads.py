@@ -15,7 +15,7 @@ from fieldstone.ports.text_index import TextIndex
 from fieldstone.ports.views import Views
 from fieldstone.projections.columns import Snapshot
 from fieldstone.projections.names import Names
-from fieldstone.projections.text_follower import Terms, TextFollower
+from fieldstone.projections.text_follower import TailUnit, Terms, TextFollower
 from fieldstone.retrieval.reading import Reading
 
 
@@ -59,7 +59,7 @@ class Reads:
     def snapshot(self) -> Snapshot:
         return self._state.columns.snapshot(self._state.epoch)
 
-    def tail(self) -> Terms:
+    def tail(self) -> Sequence[TailUnit]:
         return self._follower.tail()
 
     def drafts(self, seqs: Sequence[int]) -> Terms:

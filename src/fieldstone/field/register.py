@@ -12,7 +12,7 @@ from fieldstone.core.requests import Message, Register
 from fieldstone.core.text import CleanText
 from fieldstone.field.desk import Desk, Draft
 
-_OPERATION_NAME = re.compile(r"[A-Z_]{1,32}")
+_OPERATION_NAME = re.compile(r"[A-Z]{1,14}(_[A-Z]{1,14})?")  # what is longer may be anything
 
 
 class Registering:

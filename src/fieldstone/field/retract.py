@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fieldstone.core.authority import LEAST_AUTHORITY, RETRACT_ANOTHERS, check_authority
+from fieldstone.core.authority import RETRACT_ANOTHERS, check_authority
 from fieldstone.core.errors import InvalidTransition
 from fieldstone.core.events import ReasonText, UnitRetracted
 from fieldstone.core.replies import Done
@@ -27,9 +27,7 @@ class Retracting:
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Done]:
         by = desk.active_agent(self.message.agent_id)
         unit = await find_visible(desk, by, self._request.memory_unit_id)
-        if unit.agent == by.number:
-            check_authority(by.authority, LEAST_AUTHORITY["RETRACT"], "RETRACT")
-        else:
+        if unit.agent != by.number:
             check_authority(by.authority, RETRACT_ANOTHERS, "RETRACT of another agent's unit")
         if unit.status == "draft":
             raise InvalidTransition(f"{unit.id} is a draft: DISCARD it.")

@@ -48,13 +48,6 @@ class FieldState:
         self.head, self.hints, self.columns = head, hints, columns
         self.publish_epoch(epoch)
 
-    async def reload_if_possible(self) -> None:
-        """For a writer that has failed already, and has to tell its callers so."""
-        try:
-            await self.reload()
-        except Exception:  # why: a store that cannot be read now is asked again after its next error
-            pass
-
     async def absorb(self, changes: Sequence[Change], head: Head, epoch: int) -> None:
         """Entries came in that no desk decided."""
         self.head = head

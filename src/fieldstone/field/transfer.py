@@ -16,6 +16,8 @@ from fieldstone.core.events import (
     AgentRegistered,
     AgentTexts,
     ConfidenceTexts,
+    ConflictDetected,
+    ConflictResolved,
     ContextAttuned,
     Entry,
     HintText,
@@ -80,6 +82,7 @@ async def import_lines(
     texts: list[StoredText] = []
     changes: list[Change] = []
     unit_texts: dict[int, UnitTexts] = {}
+    known = _KnownRows(store)
     skipped = epoch = 0
     for number, raw in enumerate(lines, start=1):
         if not raw.strip():
@@ -87,9 +90,13 @@ async def import_lines(
         line, entry, stored = _read(raw, number)
         if entry.seq <= head.seq and not entries:
             await _check_known(store, stored, number)
+            epoch = entry.epoch
             skipped += 1
             continue
         head = _check_next(stored, entry, head, number)
+        if entry.epoch < epoch:
+            raise InvalidPayload(f"line {number}: the epoch of entry {entry.seq} lies before that of the one above.")
+        await known.check(entry, number)
         _refuse_secrets(stored.body, entry, number, harness)
         entries.append(stored)
         bundle = _check_text(line, entry, number, harness, texts)
@@ -100,6 +107,32 @@ async def import_lines(
     if entries:
         await store.commit(Commit(entries, texts, changes))
     return Taken(Imported(len(entries), skipped), changes, unit_texts, head, epoch)
+
+
+class _KnownRows:
+    """Units and conflicts that an imported entry may refer to: those of the store, and those of the lines before it."""
+
+    def __init__(self, store: Store) -> None:
+        self._views = store.views
+        self._units: set[int] = set()
+        self._conflicts: set[int] = set()
+
+    async def check(self, entry: Entry, number: int) -> None:
+        event = entry.event
+        for name in ("unit", "by_unit", "unit_a", "unit_b"):
+            unit: int | None = getattr(event, name, None)
+            if unit is not None and unit not in self._units:
+                if not await self._views.units([unit]):
+                    raise InvalidPayload(f"line {number}: entry {entry.seq} refers to a unit that is not there.")
+                self._units.add(unit)
+        if isinstance(event, ConflictResolved) and event.conflict not in self._conflicts:
+            self._conflicts |= {row.seq for row in await self._views.conflicts()}
+            if event.conflict not in self._conflicts:
+                raise InvalidPayload(f"line {number}: entry {entry.seq} refers to a conflict that is not there.")
+        if isinstance(event, UnitRecorded):
+            self._units.add(entry.seq)
+        elif isinstance(event, ConflictDetected):
+            self._conflicts.add(entry.seq)
 
 
 def _line(entry: StoredEntry, text: StoredText | None) -> Line:

@@ -5,7 +5,7 @@ the disk's latency is shared by all that wait for it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
@@ -26,7 +26,7 @@ from fieldstone.field.work import Work
 from fieldstone.ports.replies import RememberedReply
 from fieldstone.ports.views import Change
 from fieldstone.ports.world import Clock, Ids
-from fieldstone.redact import CleanGroup, Harness
+from fieldstone.redact import CleanGroup
 
 MOST_REQUESTS_A_GROUP: Final = 256  # bounds what one caller waits for
 QUIET_FLUSH_MS: Final = 200  # what reads leave behind waits this long for a write to join
@@ -62,6 +62,7 @@ class Writer:
         ids: Ids,
         rules: Rules,
         after_commit: Callable[[Sequence[Change], Mapping[int, UnitTexts]], None],
+        recover: Callable[[], Awaitable[None]],
     ) -> None:
         self._state = state
         self._cleaning = cleaning
@@ -70,6 +71,7 @@ class Writer:
         self._ids = ids
         self._rules = rules
         self._after_commit = after_commit
+        self._recover = recover
         self._queue: list[Waiting] = []
         self._running: asyncio.Task[None] | None = None
         self._quiet: asyncio.TimerHandle | None = None
@@ -145,15 +147,16 @@ class Writer:
             return [refused] * len(group)
         except Exception as broken:  # why: one broken group must not stop the writer; each caller gets the error
             logger.error("group failed", requests=len(group), error=type(broken).__name__, exc_info=broken)
-            await self._state.reload_if_possible()  # nobody knows how far it came: what the store says is what is
+            await self._recover()  # nobody knows how far it came: what the store says is what is
             return [broken] * len(group)
 
     async def _decide_all(self, group: Sequence[Waiting]) -> tuple[Desk, list[Outcome]]:
         known = await self._known_replies(group)
         desk = Desk(self._state, self._ids, known, at_ms=self._clock.now_ms(), epoch_leap=self._rules.epoch_leap)
         harness = await self._cleaning.harness()
-        cleaned = harness.clean_groups([_dirty(waiting.work) for waiting in group])  # all of them in one scan
-        return desk, [await self._decide(desk, harness, *each) for each in zip(group, cleaned, strict=True)]
+        dirty = [[*waiting.work.texts(), *(name for _, name in waiting.work.names())] for waiting in group]
+        cleaned = harness.clean_groups(dirty)  # all of them in one scan
+        return desk, [await self._decide(desk, *each) for each in zip(group, dirty, cleaned, strict=True)]
 
     async def _known_replies(self, group: Sequence[Waiting]) -> dict[bytes, RememberedReply]:
         keys = [waiting.fingerprint.key for waiting in group if waiting.fingerprint]
@@ -163,13 +166,13 @@ class Writer:
         found = await self._state.store.replies.find(keys)
         return {key: reply for key, reply in found.items() if reply.at_ms >= horizon_ms}
 
-    async def _decide(self, desk: Desk, harness: Harness, waiting: Waiting, clean: CleanGroup) -> Outcome:
+    async def _decide(self, desk: Desk, waiting: Waiting, dirty: Sequence[str], clean: CleanGroup) -> Outcome:
         work, fingerprint = waiting.work, waiting.fingerprint
         try:
             if fingerprint and (remembered := desk.reply(fingerprint.key)):
                 return _first_answer(work, fingerprint, remembered)
-            if clean.found:
-                _refuse_secret_names(work, harness)
+            if clean.texts is not dirty:
+                _refuse_altered_names(work, clean)
             draft, reply = await work.decide(desk, clean.texts)
         except FieldError as refused:
             return refused
@@ -181,15 +184,12 @@ class Writer:
         return reply
 
 
-def _dirty(work: Work) -> list[str]:
-    return [*work.texts(), *(name for _, name in work.names())]
-
-
-def _refuse_secret_names(work: Work, harness: Harness) -> None:
+def _refuse_altered_names(work: Work, clean: CleanGroup) -> None:
+    """An id that would have to be rewritten is refused: nobody could use it afterwards."""
     names = work.names()
-    for (kind, _), rule in zip(names, harness.holds_secret([name for _, name in names]), strict=True):
-        if rule:
-            raise SecretLeakage(f"The {kind} id holds what looks like a secret ({rule}).")
+    for (kind, name), cleaned in zip(names, clean.texts[len(clean.texts) - len(names) :], strict=True):
+        if name != cleaned:
+            raise SecretLeakage(f"The {kind} id holds what looks like a secret, or a marker of one.")
 
 
 def _first_answer(work: Work, fingerprint: Fingerprint, remembered: RememberedReply) -> Reply:

@@ -12,6 +12,7 @@ class Document(NamedTuple):
 class Postings(NamedTuple):
     """Where the terms of a query stand."""
 
+    position: int  # of the index when it was searched
     documents: int  # in the whole index
     frequencies: dict[str, int]  # how many documents hold each term of the query
     seqs: Mapping[str, Sequence[int]]  # of the terms that were visited; frequent ones are pruned

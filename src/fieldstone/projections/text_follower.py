@@ -30,6 +30,14 @@ class _Unindexed(NamedTuple):
     since: int  # the entry by which it counts: its record, or its commit
 
 
+class TailUnit(NamedTuple):
+    """A committed unit that was not in the index yet when it was asked for."""
+
+    seq: int
+    since: int
+    terms: frozenset[str]
+
+
 class TextFollower:
     """`tail` holds the units after the index's position: a search scans them, so no acknowledged unit is missed."""
 
@@ -88,9 +96,12 @@ class TextFollower:
                     pass
         self._schedule()
 
-    def tail(self) -> Terms:
-        """The terms of each unit after the index's position."""
-        return {seq: self._terms_of(seq, waiting.document.text) for seq, waiting in self._tail.items()}
+    def tail(self) -> Sequence[TailUnit]:
+        """The units after the index's position."""
+        return [
+            TailUnit(seq, waiting.since, self._terms_of(seq, waiting.document.text))
+            for seq, waiting in self._tail.items()
+        ]
 
     def drafts(self, seqs: Sequence[int]) -> Terms:
         """The terms of these drafts. For their author's eyes only."""

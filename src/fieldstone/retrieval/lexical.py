@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fieldstone.ports.text_index import Postings
 from fieldstone.projections.columns import Snapshot
-from fieldstone.projections.text_follower import Terms
+from fieldstone.projections.text_follower import TailUnit, Terms
 from fieldstone.retrieval.words import Query
 
 Shares = NDArray[np.float32]
@@ -21,19 +21,20 @@ class LexicalMatch:
     `drafts` are the caller's own: they match, but count in no frequency.
     """
 
-    def __init__(self, query: Query, postings: Postings, tail: Terms, drafts: Terms) -> None:
+    def __init__(self, query: Query, postings: Postings, tail: Sequence[TailUnit], drafts: Terms) -> None:
         self._words = query.words
         self._rows: dict[str, NDArray[np.int64]] = {}
         self._weights: dict[str, float] = {}
-        documents = postings.documents + len(tail)
+        unindexed = [unit for unit in tail if unit.since > postings.position]  # the index has moved on meanwhile
+        documents = postings.documents + len(unindexed)
         for term in query.words:
             pruned = postings.frequencies.get(term, 0) > 0 and term not in postings.seqs
             if pruned:
                 continue
             seqs = np.asarray(postings.seqs.get(term, ()), np.int64)
-            fresh = [seq for seq, terms in tail.items() if term in terms]
+            fresh = [unit.seq for unit in unindexed if term in unit.terms]
             if fresh:
-                seqs = np.union1d(seqs, np.asarray(fresh, np.int64))  # a unit may be in both while the index moves on
+                seqs = np.union1d(seqs, np.asarray(fresh, np.int64))
             aside = [seq for seq, terms in drafts.items() if term in terms]
             if seqs.size or aside:
                 self._weights[term] = information(documents, int(seqs.size))

@@ -81,4 +81,7 @@ def _choose(units: Snapshot, pool: Rows, scores: Values, most: int) -> Rows:
             row = queues[author][at + 1]
             worth = float(scores[row]) * AUTHOR_DECAY ** (at + 1)
             heapq.heappush(heap, (-worth, place[row], author, at + 1))
+    others = [queue[0] for author, queue in queues.items() if author != units.agent[chosen[0]]]
+    if most > 1 and others and len({int(units.agent[row]) for row in chosen}) == 1:
+        chosen[-1] = min(others, key=place.__getitem__)  # no author has the page alone while others have something
     return np.asarray(chosen, np.int64)

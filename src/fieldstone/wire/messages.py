@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn, get_args
 
 import msgspec
@@ -48,10 +48,11 @@ _CODED_PATHS: Final[dict[tuple[str, str], type[FieldError]]] = {
     ("RECORD", "$.confidence.score"): InvalidConfidence,
     ("COMMIT", "$.confidence.score"): InvalidConfidence,
 }
-_AT = re.compile(r" - at `(?P<path>[^`]*)`$")
-_ENUM_VALUE = re.compile(r"Invalid enum value .*?(?= - at|$)", re.DOTALL)
-_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>.*?)`(?= - at `|$)", re.DOTALL)
-_PLAIN_NAME = re.compile(r"[a-z_]{1,40}")
+_AT = re.compile(r"(?P<what>.*) - at `(?P<path>[^`]*)`", re.DOTALL)
+_PLACES = re.compile(r"\[(?:[0-9]+|\.\.\.)\]")  # of an item in a list
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
+_SAFE_SENTENCES = re.compile(r"(Expected `[a-z0-9 |,]+`, got `[a-z]+`)|(Object missing required field `[a-z_]+`)")
+_PLAIN_NAME = re.compile(r"[a-z]{1,12}(_[a-z]{0,12}){0,3}")  # words; what is longer may be anything
 
 
 class BadMessage(Exception):
@@ -181,8 +182,8 @@ def _decode_payload(operation: Operation, payload: bytes) -> Request:
 
 
 def _refuse_payload(operation: str, problem: str) -> NoReturn:
-    found = _AT.search(problem)
-    kind = _CODED_PATHS.get((operation, found["path"] if found else "$"))
+    _, path = _split(problem)
+    kind = _CODED_PATHS.get((operation, path))
     if kind is not None:
         raise kind
     raise InvalidPayload(f"The payload is malformed: {_told(problem)}.")
@@ -190,7 +191,37 @@ def _refuse_payload(operation: str, problem: str) -> NoReturn:
 
 def _told(problem: str) -> str:
     """The decoder's sentence without what the caller wrote: it may be anything, a secret included."""
-    unknown = _UNKNOWN_FIELD.search(problem)
-    if unknown and not _PLAIN_NAME.fullmatch(unknown["name"]):
-        problem = f"{problem[: unknown.start('name')]}…{problem[unknown.end('name') :]}"
-    return _ENUM_VALUE.sub("not one of the allowed values", problem)
+    what, path = _split(problem)
+    unknown = _UNKNOWN_FIELD.fullmatch(what)
+    if unknown:
+        name = unknown["name"] if _PLAIN_NAME.fullmatch(unknown["name"]) else "…"
+        what = f"Object contains unknown field `{name}`"
+    elif what.startswith("Invalid enum value"):
+        what = "not one of the allowed values"
+    elif not _SAFE_SENTENCES.fullmatch(what):
+        what = "not what is expected"
+    return what if path == "$" else f"{what} - at `{path}`"
+
+
+def _split(problem: str) -> tuple[str, str]:
+    """What is wrong, and where: a path of fields that we know, or `$`."""
+    found = _AT.fullmatch(problem)
+    if found and all(name in _FIELD_NAMES for name in _PLACES.sub("", found["path"]).split(".")):
+        return found["what"], found["path"]
+    return problem, "$"
+
+
+def _names_in(kind: Any) -> Iterator[str]:
+    """The field names of a type, and of all that it holds."""
+    if isinstance(kind, msgspec.inspect.StructType):
+        for field in kind.fields:
+            yield field.encode_name
+            yield from _names_in(field.type)
+    for held in (getattr(kind, "item_type", None), *getattr(kind, "types", ())):
+        if held is not None:
+            yield from _names_in(held)
+
+
+_FIELD_NAMES: Final = frozenset(
+    ("$", *(name for kind in (Envelope, *REQUESTS.values()) for name in _names_in(msgspec.inspect.type_info(kind))))
+)

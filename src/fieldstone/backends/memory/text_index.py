@@ -39,4 +39,4 @@ class MemoryTextIndex:
     def _search(self, terms: Sequence[str], most_postings: int) -> Postings:
         frequencies = {term: len(self._postings.get(term, ())) for term in terms}
         seqs = {term: sorted(self._postings[term]) for term in prune(frequencies, most_postings)}
-        return Postings(len(self._terms), frequencies, seqs)
+        return Postings(self._position, len(self._terms), frequencies, seqs)

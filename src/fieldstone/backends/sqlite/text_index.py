@@ -67,7 +67,7 @@ class SqliteTextIndex:
 
     async def search(self, queries: Sequence[Sequence[str]], *, most_postings: int) -> Sequence[Postings]:
         if not any(queries):
-            return [Postings(0, {}, {})] * len(queries)
+            return [Postings(self._position, 0, {}, {})] * len(queries)
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._search, queries, most_postings)
 
     async def clear(self) -> None:
@@ -146,14 +146,15 @@ class SqliteTextIndex:
     def _search(self, queries: Sequence[Sequence[str]], most_postings: int) -> Sequence[Postings]:
         connection: apsw.Connection = getattr(self._reader, "connection", None) or self._open_reader()
         with connection:  # one read transaction: every query sees the same state
-            documents: int = connection.execute(
-                "SELECT documents FROM text_indexes WHERE stream_no = ?", (self._stream_no,)
+            position, documents = connection.execute(
+                "SELECT position, documents FROM text_indexes WHERE stream_no = ?", (self._stream_no,)
             ).get
             results = []
             for terms in queries:
                 frequencies = self._frequencies_of(connection, terms, documents)
                 kept = prune(frequencies, most_postings)
-                results.append(Postings(documents, frequencies, {term: self._visit(connection, term) for term in kept}))
+                seqs = {term: self._visit(connection, term) for term in kept}
+                results.append(Postings(position, documents, frequencies, seqs))
         return results
 
     def _visit(self, connection: apsw.Connection, term: str) -> Sequence[int]:

@@ -1,0 +1,77 @@
+"""Reading a request's body within its bounds."""
+
+from typing import Final
+
+from starlette.types import Message, Receive, Scope
+
+from fieldstone.core.errors import PayloadTooLarge
+
+DRAIN_BYTES: Final = 64_000_000  # read off before a refusal, so that a client which sends first and reads then sees it
+
+
+class ClientGone(Exception):
+    """The connection ended before the body did: there is nobody left to answer."""
+
+
+class EndlessBody(Exception):
+    """More than DRAIN_BYTES: the answer is sent and the connection closed."""
+
+
+async def read_body(scope: Scope, receive: Receive, *, most_bytes: int) -> bytes:
+    """The whole body. One that is too large is read off, and then refused."""
+    event = await receive()
+    body: bytes = event.get("body", b"")
+    if event["type"] == "http.request" and not event.get("more_body") and len(body) <= most_bytes:
+        return body  # nearly always
+    declared = _declared_bytes(scope)
+    if declared > DRAIN_BYTES:
+        raise EndlessBody
+    return await _read_on(event, receive, most_bytes=most_bytes, too_large=declared > most_bytes)
+
+
+async def drain(receive: Receive) -> None:
+    """Read off a body that nobody wants."""
+    size = 0
+    more = True
+    while more:
+        event = await receive()
+        size += len(_piece(event))
+        if size > DRAIN_BYTES:
+            raise EndlessBody
+        more = event.get("more_body", False)
+
+
+async def _read_on(event: Message, receive: Receive, *, most_bytes: int, too_large: bool) -> bytes:
+    kept: list[bytes] = []
+    size = 0
+    while True:
+        piece = _piece(event)
+        size += len(piece)
+        if size > DRAIN_BYTES:
+            raise EndlessBody
+        if size > most_bytes:
+            too_large = True
+        if too_large:
+            kept.clear()
+        else:
+            kept.append(piece)
+        if not event.get("more_body"):
+            break
+        event = await receive()
+    if too_large:
+        raise PayloadTooLarge(f"The request body is larger than {most_bytes} bytes.")
+    return b"".join(kept)
+
+
+def _piece(event: Message) -> bytes:
+    if event["type"] == "http.disconnect":
+        raise ClientGone
+    piece: bytes = event.get("body", b"")
+    return piece
+
+
+def _declared_bytes(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit():
+            return int(value[:20])  # the parser has bounded it; this keeps it cheap whatever the parser
+    return 0

@@ -1,0 +1,318 @@
+"""The OpenAPI 3.1 document, made from the operation table and the types that the routes really decode and encode."""
+
+from functools import cache
+from importlib.metadata import version
+from typing import Any, Final, get_args
+
+from msgspec import json
+
+from fieldstone.core import limits
+from fieldstone.core.limits import MAX_EPOCH, MAX_ID_CHARS
+from fieldstone.core.replies import AttunementOfIds
+from fieldstone.core.vocabulary import ConflictStatus, Operation
+from fieldstone.field.field import LOG_PAGE_ENTRIES
+from fieldstone.servers.http.examples import example_message
+from fieldstone.servers.http.inspect import IMPORT_CHUNK_BYTES, LOG_LIMIT
+from fieldstone.servers.http.operations import MOST_MESSAGES
+from fieldstone.servers.http.routes import (
+    DOCS_PATH,
+    INSPECTION_ROUTES,
+    MESSAGES_PATH,
+    OPENAPI_PATH,
+    UNBUILT_ROUTES,
+    Health,
+    InspectionRoute,
+)
+from fieldstone.wire.errors import ErrorBody
+from fieldstone.wire.messages import OPERATIONS, PROTOCOL, VERSION
+from fieldstone.wire.operations import OPERATION_ROUTES, OperationRoute
+
+Schema = dict[str, Any]
+
+REF: Final = "#/components/schemas/{name}"
+REFUSALS: Final = {
+    400: "Malformed. The message names the field.",
+    403: "The agent is not registered or may not do this, or the request comes from a foreign web page.",
+    404: "There is no such unit or conflict.",
+    409: "The id is taken, or the present status does not allow this step.",
+    413: "The body is larger than the server takes.",
+    422: "An id or a text holds what looks like a secret.",
+    500: "Something broke inside the Field.",
+    501: "Not built yet, or above the Field's conformance level.",
+    503: "The server is shutting down.",
+    504: "The Field did not reach min_epoch in time.",
+    507: "The store is full. Nothing was written; reads go on.",
+}
+OF_EVERY_ROUTE: Final = (403, 500, 503)
+OF_OPERATIONS: Final = (400, 404, 409, 413, 422, 501, 504, 507)
+
+ID: Final = {"minLength": 1, "maxLength": MAX_ID_CHARS}
+EPOCH: Final = {"minimum": 0, "maximum": MAX_EPOCH}
+SHARE: Final = {"minimum": 0, "maximum": 1}
+# What `core/validate` holds beyond the types. Fields of requests; a bound here is one that is refused.
+BOUNDS: Final[dict[str, dict[str, Schema]]] = {
+    "Register": {
+        "id": ID,
+        "role": {"minLength": 1, "maxLength": limits.MAX_ROLE_CHARS},
+        "interests": {"maxItems": limits.MAX_INTERESTS},
+        "required_operations": {"maxItems": limits.MAX_LIST_ITEMS},
+        "authority": {"minimum": 0, "maximum": limits.MAX_AUTHORITY},
+    },
+    "Deregister": {"agent_id": ID},
+    "Record": {
+        "content": {"minLength": 1, "maxLength": limits.MAX_CONTENT_CHARS},
+        "relations": {"maxItems": limits.MAX_RELATIONS},
+    },
+    "Intent": {
+        "purpose": {"maxLength": limits.MAX_INTENT_CHARS},
+        "question": {"maxLength": limits.MAX_INTENT_CHARS},
+        "task_id": ID,
+    },
+    "Confidence": {
+        "score": SHARE,
+        "reasoning": {"maxLength": limits.MAX_REASONING_CHARS},
+        "evidence": {"maxItems": limits.MAX_LIST_ITEMS},
+        "assumptions": {"maxItems": limits.MAX_LIST_ITEMS},
+    },
+    "Relation": {"target_id": ID, "description": {"maxLength": limits.MAX_DESCRIPTION_CHARS}},
+    "Scope": {
+        "role": {"minLength": 1, "maxLength": limits.MAX_ROLE_CHARS},
+        "max_units": {"minimum": 1, "maximum": limits.MAX_UNITS},
+        "max_tokens": {"minimum": 1},
+        "interests": {"maxItems": limits.MAX_INTERESTS},
+        "active_task_id": ID,
+        "relevance_threshold": SHARE,
+        "recency_weight": SHARE,
+        "since_epoch": EPOCH,
+        "sessions": {"maxItems": limits.MAX_SESSIONS},
+    },
+    "Attune": {
+        "context_hint": {"maxLength": limits.MAX_HINT_CHARS},
+        "since_epoch": EPOCH,
+        "min_epoch": EPOCH,
+    },
+    "Detect": {"target_id": ID, "after_epoch": EPOCH},
+    "Commit": {"memory_unit_id": ID},
+    "Discard": {"memory_unit_id": ID, "reason": {"maxLength": limits.MAX_REASON_CHARS}},
+    "Retract": {"memory_unit_id": ID, "reason": {"minLength": 1, "maxLength": limits.MAX_REASON_CHARS}},
+}
+# Fields that the types leave open because their absence has a code of its own.
+REQUIRED_BY_RULE: Final = {"Record": ("mode", "type", "content", "intent"), "Intent": ("purpose",)}
+DESCRIPTIONS: Final = {
+    "Record": "A unit. A committed one needs confidence with score and reasoning (from conformance level 1 on).",
+    "ErrorBody": "Every refusal. A refused RECORD or REGISTER also has status and rejection_reason.",
+}
+
+
+@cache
+def openapi_document() -> Schema:
+    paths: dict[str, Schema] = {route.path: {"post": _operation(route)} for route in OPERATION_ROUTES}
+    paths[MESSAGES_PATH] = {"post": _messages()}
+    for route in INSPECTION_ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _inspection(route)
+    for missing in UNBUILT_ROUTES:
+        for method in missing.methods:
+            paths.setdefault(missing.path, {})[method.lower()] = {
+                "operationId": f"{method.lower()}{missing.path.replace('{id}', 'one').replace('/', '_')}",
+                "summary": f"{missing.name}: not built yet.",
+                "tags": ["not built yet"],
+                **_parameters(missing.path),
+                "responses": _refusals(413, 501),
+            }
+    paths |= _about_the_server()
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Fieldstone",
+            "version": version("fieldstone"),
+            "description": "Shared memory for AI agents: the Akashik Protocol 0.1.0 over HTTP.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {"schemas": _schemas(), "responses": {f"Error{status}": _error(status) for status in REFUSALS}},
+    }
+
+
+# --- routes -----------------------------------------------------------------------------------------------------------
+
+
+def _operation(route: OperationRoute) -> Schema:
+    built = route.reply is not None
+    return {
+        "operationId": route.operation.lower(),
+        "summary": route.summary if built else f"{route.summary} Not built yet.",
+        "tags": ["operations" if built else "not built yet"],
+        "requestBody": _json_body(_message_ref(route.operation), example_message(route.operation)),
+        "responses": {
+            **({"200": _json(_reply_schema(route), "The operation was carried out.")} if built else {}),
+            **_refusals(*(OF_OPERATIONS if built else (400, 413, 501))),
+        },
+    }
+
+
+def _messages() -> Schema:
+    message = {"anyOf": [_message_ref(route.operation) for route in OPERATION_ROUTES]}
+    answer = {"anyOf": [_reply_schema(route) for route in OPERATION_ROUTES if route.reply is not None]}
+    answers = {"type": "array", "items": {"anyOf": [*answer["anyOf"], _ref("ErrorBody")]}}
+    return {
+        "operationId": "messages",
+        "summary": f"A message of any operation; or an array of at most {MOST_MESSAGES}, executed in order, "
+        "each answer or error body in its place.",
+        "tags": ["operations"],
+        "requestBody": _json_body(
+            {"anyOf": [message, {"type": "array", "items": {}, "maxItems": MOST_MESSAGES}]},
+            [example_message("REGISTER"), example_message("RECORD")],
+        ),
+        "responses": {
+            "200": _json({"anyOf": [answer, answers]}, "The answer, or the answers."),
+            **_refusals(*OF_OPERATIONS),
+        },
+    }
+
+
+def _inspection(route: InspectionRoute) -> Schema:
+    described: Schema = {
+        "operationId": "import" if route.name == "take_in" else route.name,
+        "summary": route.summary,
+        "tags": ["field"],
+        **_parameters(route.path),
+    }
+    if route.path == "/v1/import":
+        lines = {"type": "string", "maxLength": IMPORT_CHUNK_BYTES}
+        described["requestBody"] = {"required": False, "content": {"application/jsonl": {"schema": lines}}}
+    if route.reply is None:
+        done = {"description": "One entry a line.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}
+    else:
+        done = _json(_of_type(route.reply), "Done.")
+    return {**described, "responses": {"200": done, **_refusals(*route.refusals)}}
+
+
+def _about_the_server() -> dict[str, Schema]:
+    html = {"description": "This document, readable.", "content": {"text/html": {"schema": {"type": "string"}}}}
+    moved = {"description": "To the docs.", "headers": {"Location": {"schema": {"type": "string"}}}}
+    routes = {
+        "/healthz": ("alive", "The server is alive.", {"200": _json(_of_type(Health), "It is.")}),
+        "/readyz": ("ready", "The field is open and writable.", {"200": _json(_of_type(Health), "It is.")}),
+        OPENAPI_PATH: ("openapi", "This document.", {"200": _json({"type": "object"}, "OpenAPI 3.1.")}),
+        DOCS_PATH: ("docs", "This document as a page.", {"200": html}),
+        "/": ("root", "Leads to the docs.", {"307": moved}),
+    }
+    return {
+        path: {
+            "get": {
+                "operationId": name,
+                "summary": summary,
+                "tags": ["server"],
+                "responses": {**responses, **_refusals()},
+            }
+        }
+        for path, (name, summary, responses) in routes.items()
+    }
+
+
+def _parameters(path: str) -> Schema:
+    if "{id}" in path:
+        return {"parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]}
+    if path == "/v1/log":
+        after = {"type": "integer", **EPOCH, "default": 0}
+        limit = {"type": "integer", "minimum": 0, "maximum": LOG_PAGE_ENTRIES, "default": LOG_LIMIT}
+        return {"parameters": [_query("after", "Entries after this one.", after), _query("limit", "At most.", limit)]}
+    if path == "/v1/conflicts":
+        statuses = {"type": "array", "items": {"enum": list(get_args(ConflictStatus))}}
+        return {"parameters": [_query("status", "Only these, with commas between; absent: all.", statuses)]}
+    return {}
+
+
+def _query(name: str, description: str, schema: Schema) -> Schema:
+    return {"name": name, "in": "query", "description": description, "schema": schema, "explode": False}
+
+
+def _json_body(schema: Schema, example: Any) -> Schema:
+    return {"required": True, "content": {"application/json": {"schema": schema, "example": example}}}
+
+
+def _json(schema: Schema, description: str) -> Schema:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+def _refusals(*statuses: int) -> Schema:
+    every = sorted({*statuses, *OF_EVERY_ROUTE})
+    return {str(status): {"$ref": f"#/components/responses/Error{status}"} for status in every}
+
+
+def _error(status: int) -> Schema:
+    return _json(_ref("ErrorBody"), REFUSALS[status])
+
+
+# --- schemas ----------------------------------------------------------------------------------------------------------
+
+
+def _schemas() -> dict[str, Schema]:
+    _, schemas = json.schema_components(_all_types(), ref_template=REF)
+    for name, required in REQUIRED_BY_RULE.items():
+        schemas[name]["required"] = list(required)
+    for name, description in DESCRIPTIONS.items():
+        schemas[name]["description"] = description
+    for name, fields in BOUNDS.items():
+        for field, bound in fields.items():
+            _bounded(schemas[name]["properties"][field]).update(bound)
+    return {**schemas, **{_message_name(operation): _message_schema(operation) for operation in OPERATIONS}}
+
+
+def _bounded(schema: Schema) -> Schema:
+    """The schema of the value itself, where null is allowed, too."""
+    if "anyOf" in schema:
+        (schema,) = [each for each in schema["anyOf"] if each.get("type") != "null"]
+    return schema
+
+
+def _all_types() -> list[Any]:
+    types = [kind for route in OPERATION_ROUTES for kind in (route.request, route.reply) if kind is not None]
+    types += [route.reply for route in INSPECTION_ROUTES if route.reply is not None]
+    return list(dict.fromkeys([*types, AttunementOfIds, ErrorBody, Health]))
+
+
+def _message_schema(operation: Operation) -> Schema:
+    request = next(route.request for route in OPERATION_ROUTES if route.operation == operation)
+    properties = {
+        "protocol": {"const": PROTOCOL},
+        "version": {"const": VERSION},
+        "id": {"type": "string", **ID},
+        "operation": {"const": operation},
+        "agent_id": {"type": "string", **ID},
+        "session_id": {"type": ["string", "null"], **ID},
+        "epoch": {"type": "integer", **EPOCH},
+        "payload": {"type": "object"} if request is None else _of_type(request),
+    }
+    return {
+        "title": f"{operation} message",
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _message_name(operation: Operation) -> str:
+    return f"{operation.capitalize()}Message"
+
+
+def _message_ref(operation: Operation) -> Schema:
+    return _ref(_message_name(operation))
+
+
+def _reply_schema(route: OperationRoute) -> Schema:
+    if route.operation == "ATTUNE":
+        return {"anyOf": [_of_type(route.reply), _of_type(AttunementOfIds)]}
+    return _of_type(route.reply)
+
+
+def _of_type(kind: Any) -> Schema:
+    """A reference to the schema of a type, under the name that msgspec gives it."""
+    (schema,), _ = json.schema_components([kind], ref_template=REF)
+    return schema
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": REF.format(name=name)}

@@ -1,0 +1,109 @@
+"""POST /v1/<operation> and /v1/messages: an envelope in, the field's answer out."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+from msgspec import DecodeError, Raw, json
+from starlette.types import Receive, Scope
+
+from fieldstone.core.errors import FieldError, InternalError, InvalidEnvelope, InvalidPayload
+from fieldstone.core.replies import Reply
+from fieldstone.core.requests import Attune, Detect, Message
+from fieldstone.core.vocabulary import Operation
+from fieldstone.field.field import LocalField
+from fieldstone.servers.http.answers import Answer, refusal, reply
+from fieldstone.servers.http.body import read_body
+from fieldstone.servers.http.endpoint import Handler, unbuilt
+from fieldstone.wire.errors import ErrorBody, error_body
+from fieldstone.wire.messages import BadMessage, decode_message
+from fieldstone.wire.operations import OperationRoute
+
+MOST_MESSAGES: Final = 1_000  # the contract's bound on an array
+
+logger = structlog.get_logger("fieldstone.http")
+_arrays = json.Decoder(list[Raw])
+
+
+class Operations:
+    def __init__(self, field: LocalField, *, max_body_bytes: int) -> None:
+        self._field = field
+        self._max_body_bytes = max_body_bytes
+
+    def handler(self, route: OperationRoute) -> Handler:
+        if route.reply is None:
+            return unbuilt(route.operation)
+        field, most_bytes, operation = self._field, self._max_body_bytes, route.operation
+
+        async def answer(scope: Scope, receive: Receive) -> Answer:
+            body = await read_body(scope, receive, most_bytes=most_bytes)
+            try:
+                message = _decoded(body, operation)
+            except BadMessage as bad:
+                raise bad.error from None
+            return reply(await field.send(message))
+
+        return answer
+
+    async def messages(self, scope: Scope, receive: Receive) -> Answer:
+        body = await read_body(scope, receive, most_bytes=self._max_body_bytes)
+        if body.lstrip()[:1] == b"[":
+            return reply(await self._send_all(_split(body)))
+        try:
+            message = _decoded(body)
+        except BadMessage as bad:
+            return refusal(bad.error, bad.operation)
+        try:
+            return reply(await self._field.send(message))._replace(operation=message.operation)
+        except FieldError as error:
+            return refusal(error, message.operation)._replace(operation=message.operation)
+
+    async def _send_all(self, envelopes: Sequence[Raw]) -> list[Reply | ErrorBody]:
+        """In order. Writes that follow each other share a group commit, in which the writer keeps their order; a read
+        waits for the writes before it."""
+        answers: list[Reply | ErrorBody | asyncio.Task[Reply | ErrorBody]] = []
+        for envelope in envelopes:
+            try:
+                message = _decoded(bytes(envelope))
+            except BadMessage as bad:
+                answers.append(error_body(bad.error, bad.operation))
+                continue
+            if isinstance(message.request, Attune | Detect):
+                answers = [await _settled(answer) for answer in answers]
+                answers.append(await self._send_one(message))
+            else:
+                answers.append(asyncio.create_task(self._send_one(message)))
+        return [await _settled(answer) for answer in answers]
+
+    async def _send_one(self, message: Message) -> Reply | ErrorBody:
+        try:
+            return await self._field.send(message)
+        except FieldError as error:
+            return error_body(error, message.operation)
+        except Exception as broken:  # why: one that breaks has its place in the array, too, and the others go on
+            logger.error("message failed", operation=message.operation, error=type(broken).__name__, exc_info=broken)
+            return error_body(InternalError(), message.operation)
+
+
+def _decoded(body: bytes, expected: Operation | None = None) -> Message:
+    try:
+        return decode_message(body, expected)
+    except UnicodeDecodeError as error:
+        raise BadMessage(InvalidPayload("The payload holds a text that is not valid UTF-8."), expected) from error
+
+
+async def _settled(answer: Reply | ErrorBody | asyncio.Task[Reply | ErrorBody]) -> Reply | ErrorBody:
+    return await answer if isinstance(answer, asyncio.Task) else answer
+
+
+def _split(body: bytes) -> list[Raw]:
+    try:
+        envelopes = _arrays.decode(body)
+    except RecursionError:
+        raise InvalidEnvelope("The messages are nested too deeply.") from None
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise InvalidEnvelope("The messages are not valid JSON in UTF-8.") from error
+    if len(envelopes) > MOST_MESSAGES:
+        raise InvalidEnvelope(f"The array holds {len(envelopes)} messages; the most is {MOST_MESSAGES}.")
+    return envelopes

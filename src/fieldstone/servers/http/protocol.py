@@ -1,0 +1,107 @@
+"""uvicorn's HTTP protocol, a third cheaper, and with the Field's error format where it answers by itself."""
+
+import asyncio
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from fieldstone.core.errors import InvalidEnvelope
+from fieldstone.servers.http.answers import JSON, encode_error
+from fieldstone.wire.errors import error_body
+
+MALFORMED: Final = encode_error(error_body(InvalidEnvelope("The request is not valid HTTP/1.1."), None))
+HEAD: Final = b"HTTP/1.1 "
+INTERIM: Final = b"HTTP/1.1 1"
+
+
+class FieldProtocol(HttpToolsProtocol):
+    _joined: "JoinedWrites"
+    _answered_s = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        self._joined = JoinedWrites(transport)
+        super().connection_made(self._joined)
+        self.access_log = False  # whatever the handlers of the process: requests are logged by `endpoint.py`
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+
+    def on_response_complete(self) -> None:
+        """As uvicorn does it, but with one timer for the connection instead of one for each answer."""
+        self._joined.flush()  # an answer to HEAD has no body to wait for
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        self._answered_s = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._look_again_in(self.timeout_keep_alive)
+
+    def _unset_keepalive_if_required(self) -> None:
+        """The timer looks for itself whether the connection is idle."""
+
+    def timeout_keep_alive_handler(self) -> None:
+        idle_s = self.loop.time() - self._answered_s if self.cycle.response_complete else 0.0
+        if idle_s >= self.timeout_keep_alive:
+            self.transport.close()
+        else:
+            self._look_again_in(self.timeout_keep_alive - idle_s)
+
+    def _look_again_in(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def send_400_response(self, msg: str) -> None:
+        if self.transport.is_closing():
+            return
+        head = b"content-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % (JSON, len(MALFORMED))
+        self.transport.write(STATUS_LINE[400] + head + MALFORMED)
+        self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """WebSockets are not built yet: the request is answered like any other, and that is all there is to say."""
+
+
+class JoinedWrites(asyncio.Transport):
+    """A transport that keeps an answer's head until its body comes. uvicorn writes the two one after the other, and
+    each write is a system call that wakes the client: together they are a third of what a small request costs."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__()
+        self._transport = transport
+        self._head = b""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._head:
+            data, self._head = self._head + data, b""
+        elif data[:9] == HEAD and data[:10] != INTERIM:
+            self._head = bytes(data)
+            return
+        self._transport.write(data)
+
+    def flush(self) -> None:
+        if self._head:
+            self.write(b"")
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._transport.resume_reading()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._transport.get_extra_info(name, default)

@@ -1,0 +1,74 @@
+"""The routes that are not operations: what each is for, and what it answers. The handlers stand in `app.py`."""
+
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from fieldstone.audit.verify import Verification
+from fieldstone.core.replies import FieldStatus
+from fieldstone.core.units import MemoryUnit
+from fieldstone.field.field import LogPage
+from fieldstone.field.transfer import Imported
+from fieldstone.servers.http.inspect import Agents, Conflicts, Views
+
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+
+MESSAGES_PATH: Final = "/v1/messages"
+OPENAPI_PATH: Final = "/v1/openapi.json"
+DOCS_PATH: Final = "/docs"
+
+
+class Health(Struct, frozen=True):
+    status: str = "ok"
+
+
+class InspectionRoute(Struct, frozen=True):
+    method: Method
+    path: str
+    name: str  # the method of `Inspection` that answers it
+    summary: str
+    reply: Any = None  # None: JSON lines
+    refusals: tuple[int, ...] = ()  # beside those that every route has
+
+
+class UnbuiltRoute(Struct, frozen=True):
+    """A route of the contract whose part does not exist yet: 501."""
+
+    methods: tuple[Method, ...]
+    path: str
+    name: str
+
+
+INSPECTION_ROUTES: Final = (
+    InspectionRoute("GET", "/v1/field/status", "status", "How the field is: its clock, counts and store.", FieldStatus),
+    InspectionRoute("GET", "/v1/agents", "agents", "Every agent that ever registered.", Agents),
+    InspectionRoute("GET", "/v1/conflicts", "conflicts", "The conflicts, by status.", Conflicts, (400,)),
+    InspectionRoute("GET", "/v1/units/{id}", "unit", "One memory unit.", MemoryUnit, (404,)),
+    InspectionRoute("GET", "/v1/log", "log", "Entries of the log, page by page.", LogPage, (400,)),
+    InspectionRoute("POST", "/v1/verify", "verify", "Is every entry and text as it was written?", Verification, (413,)),
+    InspectionRoute("POST", "/v1/rebuild", "rebuild", "Throw the views away and build them again.", Views, (413, 507)),
+    InspectionRoute("GET", "/v1/export", "export", "The log with its texts, as JSON lines."),
+    InspectionRoute(
+        "POST", "/v1/import", "take_in", "Take in lines of an export, at most 10 MB.", Imported, (400, 413, 507)
+    ),
+)
+
+UNBUILT_ROUTES: Final = (
+    UnbuiltRoute(("GET",), "/v1/subscriptions/{id}/events", "Push by server-sent events"),
+    UnbuiltRoute(("GET",), "/v1/subscriptions/{id}/ws", "Push by WebSocket"),
+    UnbuiltRoute(("GET", "DELETE"), "/v1/compactions/{id}", "Compaction in the background"),
+    UnbuiltRoute(("GET",), "/v1/compactions/{id}/events", "Progress of a compaction"),
+    UnbuiltRoute(("POST",), "/v1/restore", "Restoring archived units"),
+    UnbuiltRoute(("PUT", "DELETE"), "/v1/units/{id}/hold", "Holding a unit"),
+    UnbuiltRoute(("PUT", "DELETE"), "/v1/units/{id}/pin", "Pinning a unit"),
+    UnbuiltRoute(("GET",), "/v1/units/{id}/lineage", "The lineage of a unit"),
+    UnbuiltRoute(("GET", "PUT"), "/v1/retention", "Retention policies"),
+    UnbuiltRoute(("POST",), "/v1/retention/plan", "Planning retention"),
+    UnbuiltRoute(("POST",), "/v1/retention/apply", "Applying retention"),
+    UnbuiltRoute(("GET",), "/v1/retention/status", "The state of retention"),
+    UnbuiltRoute(("GET",), "/v1/secrets", "Known secrets"),
+    UnbuiltRoute(("PUT", "DELETE"), "/v1/secrets/{id}", "A known secret"),
+    UnbuiltRoute(("GET", "POST"), "/v1/keys", "Keys"),
+    UnbuiltRoute(("DELETE",), "/v1/keys/{id}", "A key"),
+    UnbuiltRoute(("POST",), "/v1/keys/{id}/rotate", "Rotating a key"),
+)

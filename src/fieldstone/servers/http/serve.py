@@ -1,0 +1,212 @@
+"""From settings to a running server, and to its end: what was accepted is finished and answered."""
+
+import asyncio
+import ipaddress
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import uvicorn
+from uvicorn.loops.auto import auto_loop_factory
+
+from fieldstone.field.field import LocalField
+from fieldstone.ports.lease import Holder
+from fieldstone.redact import shared_harness
+from fieldstone.servers.http.app import HttpApp
+from fieldstone.servers.http.gate import bracketed
+from fieldstone.servers.http.logs import configure_logs
+from fieldstone.servers.http.protocol import FieldProtocol
+from fieldstone.servers.http.routes import DOCS_PATH
+from fieldstone.settings import Settings
+
+KEEP_ALIVE_S: Final = 65  # longer than clients keep an idle connection, so that it is they who close it
+FINISH_S: Final = 20  # what accepted requests may take once the server is told to stop
+CUT_OFF_S: Final = 2  # for the answers of those that were not done by then
+POLL_S: Final = 0.1
+
+
+class NonLoopbackHost(Exception):
+    """Keys do not exist yet, so only loopback addresses are served."""
+
+
+class CannotListen(Exception):
+    """The address cannot be had."""
+
+
+def serve(
+    settings: Settings, open_field: Callable[[], Awaitable[LocalField]], holder_at: Callable[[str], Holder]
+) -> None:
+    """Serve until SIGTERM or SIGINT. `holder_at` says who we are, for the lease, once the URL is known.
+
+    Raises `NonLoopbackHost`, `CannotListen`, and what `open_field` raises: each a sentence for whoever started it.
+    """
+    check_loopback(settings.host)
+    configure_logs(settings.log_level, settings.log_format)
+    with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
+        runner.run(_serve(settings, open_field, holder_at))
+
+
+def check_loopback(host: str) -> None:
+    if not _is_loopback(host):
+        raise NonLoopbackHost(
+            f"{host} is not a loopback address. Keys do not exist yet, so only loopback addresses are served: "
+            "use --host 127.0.0.1, and reach it from elsewhere through a tunnel of your own."
+        )
+
+
+class Serving:
+    """A server that runs."""
+
+    def __init__(self, server: "_Server", task: asyncio.Task[None], url: str) -> None:
+        self._server = server
+        self._task = task
+        self.url = url
+
+    def begin_stop(self) -> None:
+        """New requests are refused from now on. A second call waits for nothing any more."""
+        self._server.begin_stop()
+
+    async def ended(self) -> None:
+        await asyncio.shield(self._task)
+
+    async def stop(self) -> None:
+        """Refuse new requests, finish the accepted ones, and end. The field stays open: its opener closes it."""
+        self.begin_stop()
+        await self.ended()
+
+
+async def start(field: LocalField, settings: Settings) -> Serving:
+    """Serve in this event loop; it accepts connections when this returns. Port 0 takes a free one."""
+    listener = _listen(settings.host, settings.port)
+    app = HttpApp(
+        field,
+        bound_host=settings.host,
+        max_body_bytes=settings.max_body_bytes,
+        log_requests=settings.log_level == "debug",
+    )
+    server = _Server(_config(app), app)
+    task = asyncio.create_task(server.serve(sockets=[listener]))
+    ready = asyncio.create_task(server.ready.wait())
+    await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
+    if not ready.done():
+        ready.cancel()
+        await task  # raises what stopped it
+    return Serving(server, task, f"http://{bracketed(settings.host)}:{listener.getsockname()[1]}")
+
+
+async def _serve(
+    settings: Settings, open_field: Callable[[], Awaitable[LocalField]], holder_at: Callable[[str], Holder]
+) -> None:
+    stop = asyncio.Event()
+    serving: list[Serving] = []
+
+    def on_signal() -> None:
+        if stop.is_set() and serving:
+            serving[0].begin_stop()
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, on_signal)
+    field = await open_field()
+    try:
+        await asyncio.to_thread(shared_harness)  # the first RECORD does not wait for the redaction rules to load
+        serving.append(await start(field, settings))
+        field.announce(holder_at(serving[0].url))
+        sys.stdout.write(_ready_line(serving[0].url, (await field.status()).store) + "\n")
+        sys.stdout.flush()
+        await _first(stop.wait(), serving[0].ended())
+        await serving[0].stop()
+    finally:
+        await field.close()
+
+
+async def _first(*waits: Awaitable[object]) -> None:
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+
+
+def _ready_line(url: str, store: str) -> str:
+    return (
+        f"Fieldstone serves {store} at {url}, open for one local operator (no keys): "
+        f"whoever reaches this address may do everything. Docs: {url}{DOCS_PATH}"
+    )
+
+
+def _config(app: HttpApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=FieldProtocol,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=CUT_OFF_S,
+    )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which leaves signals to us and lets open connections hear that it is going away."""
+
+    def __init__(self, config: uvicorn.Config, app: HttpApp) -> None:
+        super().__init__(config)
+        self._app = app
+        self.ready = asyncio.Event()
+
+    def begin_stop(self) -> None:
+        if self.should_exit:
+            self.force_exit = True
+        self._app.gate.stopping = True
+        self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        # Open connections stay open while accepted requests are finished, and are told 503 where they ask for more.
+        until = asyncio.get_running_loop().time() + FINISH_S
+        while (tasks := self.server_state.tasks) and not self.force_exit and asyncio.get_running_loop().time() < until:
+            await asyncio.wait(set(tasks), timeout=POLL_S)
+        for task in self.server_state.tasks:
+            task.cancel()  # each tells its caller 503
+        await super().shutdown(sockets=sockets)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    family, kind, proto, _, address = found[0]
+    # With its protocol said: else asyncio leaves Nagle's algorithm on, and each answer waits 40 ms for an ACK.
+    listener = socket.socket(family, kind, proto)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise CannotListen(
+            f"{bracketed(host)}:{port} cannot be served: {error.strerror}. Choose another port with --port, "
+            "or 0 for any free one."
+        ) from error
+    return listener
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return bool(found) and all(ipaddress.ip_address(address[0]).is_loopback for *_, address in found)

@@ -1,0 +1,48 @@
+"""For those who write a backend: what every port promises, as classes of tests.
+
+A backend's test is a fixture plus the shared classes, and nothing else:
+
+    @pytest.fixture
+    def open_store(tmp_path: Path) -> OpenStore:
+        def open_it(*, key: FieldKey = KEY, max_bytes: int | None = None) -> Store:
+            return SqliteStore(tmp_path / "field.db", key, max_bytes=max_bytes)
+        return open_it
+
+    class TestStore(StoreTests): ...
+    class TestViews(ViewsTests): ...
+
+The tests are `async def`: run them with anyio's plugin in auto mode. Beside them: time and chance that replay from a
+seed (`ManualClock`, `SeededIds`), and stores that fail when they are told to (`FaultyStore`, `FaultyLog`).
+"""
+
+from fieldstone.testing import assertions as assertions  # first: it has to be there before what it is about
+from fieldstone.testing.faults import FaultyLog, FaultyStore, die, fail
+from fieldstone.testing.lease import LeaseTests, MakeLease
+from fieldstone.testing.log import ContentStoreTests, EventLogTests
+from fieldstone.testing.opening import KEY, OpenStore
+from fieldstone.testing.replies import RepliesTests
+from fieldstone.testing.store import StoreTests
+from fieldstone.testing.text_index import TextIndexTests
+from fieldstone.testing.views import ViewsTests
+from fieldstone.testing.world import ClockTests, IdsTests, ManualClock, SeededIds
+
+__all__ = [
+    "KEY",
+    "ClockTests",
+    "ContentStoreTests",
+    "EventLogTests",
+    "FaultyLog",
+    "FaultyStore",
+    "IdsTests",
+    "LeaseTests",
+    "MakeLease",
+    "ManualClock",
+    "OpenStore",
+    "RepliesTests",
+    "SeededIds",
+    "StoreTests",
+    "TextIndexTests",
+    "ViewsTests",
+    "die",
+    "fail",
+]

@@ -1,0 +1,218 @@
+"""What views promise: every change does what its name says, and the checksum is the same in every backend."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+
+from fieldstone.ports.store import Commit, Store
+from fieldstone.ports.views import (
+    Change,
+    CommitUnit,
+    KeepHint,
+    NameRow,
+    PutAgent,
+    PutConflict,
+    PutName,
+    PutUnit,
+    ResolveConflict,
+    SetUnitStatus,
+)
+from fieldstone.testing.opening import OTHER_KEY, OpenStore, StoreCase
+from fieldstone.testing.rows import agent_row, conflict_row, draft_row, name_row, unit_row
+
+ONE_OF_EACH: Final[Sequence[Change]] = (
+    PutName(name_row(1)),
+    PutName(name_row(5)),
+    PutAgent(agent_row(1)),
+    PutAgent(agent_row(5)),
+    PutUnit(unit_row(10)),
+    PutUnit(unit_row(11, agent=5)),
+    PutUnit(draft_row(12)),
+    PutUnit(draft_row(13)._replace(score=None)),
+    SetUnitStatus(10, "contested"),
+    CommitUnit(13, 40, 41, 0.75),
+    PutConflict(conflict_row(20, 11, 10)),
+    PutConflict(conflict_row(21, 13, 10)),
+    ResolveConflict(21, "retracted", 10, None, 42, 41),
+    KeepHint(30),
+    KeepHint(31),
+)
+# What every backend answers for these rows: SHA-256 over repr() of each row as a tuple, names, agents, units, conflicts
+# and hints in this order, each by its first column.
+CHECKSUM_OF_NOTHING: Final = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+CHECKSUM_OF_ONE_OF_EACH: Final = "736babb5505b588109ca98466145d1831115bfb15b94adb0e43f7a25fbb8fb37"
+
+
+class ViewsTests(StoreCase):
+    async def test_nothing_is_there_at_first(self, store: Store) -> None:
+        views = store.views
+        assert await views.agents() == []
+        assert await views.conflicts() == []
+        assert await views.hints() == []
+        assert await views.name("agent", b"no such digest..") is None
+        assert await views.unit("mem-unknown") is None
+        assert await views.units([1]) == {}
+        assert await views.scan_units(after=0, limit=10) == []
+        assert await views.drafted_units() == []
+        assert await views.units_of(1) == 0
+        assert await views.open_conflicts_of(1) == []
+
+    async def test_a_name_is_found_by_kind_and_digest(self, store: Store) -> None:
+        row = name_row(7)
+        await _apply(store, PutName(row), PutName(NameRow(8, "task", row.digest)))
+        assert await store.views.name("agent", row.digest) == 7
+        assert await store.views.name("task", row.digest) == 8
+        assert await store.views.name("session", row.digest) is None
+
+    async def test_agents_come_by_number(self, store: Store) -> None:
+        await _apply(store, PutAgent(agent_row(9)), PutAgent(agent_row(2)))
+        assert await store.views.agents() == [agent_row(2), agent_row(9)]
+
+    async def test_a_new_registration_takes_the_place_of_the_earlier_one(self, store: Store) -> None:
+        await _apply(store, PutAgent(agent_row(1)))
+        again = agent_row(1, registration=50)._replace(status="offline", authority=7)
+        await _apply(store, PutAgent(again))
+        assert await store.views.agents() == [again]
+
+    async def test_the_last_of_two_registrations_in_one_commit_stays(self, store: Store) -> None:
+        again = agent_row(1, registration=50)
+        await _apply(store, PutAgent(agent_row(1)), PutAgent(again))
+        assert await store.views.agents() == [again]
+
+    async def test_a_unit_is_found_by_id_and_by_seq(self, store: Store) -> None:
+        row = draft_row(4)._replace(archived_epoch=9)
+        await _apply(store, PutUnit(row), PutUnit(unit_row(5)))
+        assert await store.views.unit(row.id) == row
+        assert await store.views.units([5, 4, 99]) == {4: row, 5: unit_row(5)}
+
+    @pytest.mark.parametrize("score", [None, 0.0, 1.0, 0.1, 1 / 3])
+    async def test_a_score_comes_back_as_it_was(self, store: Store, score: float | None) -> None:
+        await _apply(store, PutUnit(unit_row(1)._replace(score=score)))
+        assert (await store.views.units([1]))[1].score == score
+
+    async def test_a_status_is_set(self, store: Store) -> None:
+        await _apply(store, PutUnit(unit_row(4)), PutUnit(unit_row(5)))
+        await _apply(store, SetUnitStatus(4, "superseded"))
+        assert (await store.views.units([4]))[4] == unit_row(4)._replace(status="superseded")
+        assert (await store.views.units([5]))[5] == unit_row(5)
+
+    async def test_the_last_of_several_statuses_in_one_commit_stays(self, store: Store) -> None:
+        statuses = (SetUnitStatus(4, "contested"), SetUnitStatus(4, "active"), SetUnitStatus(4, "retracted"))
+        await _apply(store, PutUnit(unit_row(4)), *statuses)
+        assert (await store.views.units([4]))[4].status == "retracted"
+
+    async def test_a_committed_draft_is_active_and_has_the_commits_epoch_and_score(self, store: Store) -> None:
+        draft = draft_row(4)
+        await _apply(store, PutUnit(draft))
+        await _apply(store, CommitUnit(4, 17, 18, 0.875))
+        committed = draft._replace(mode="committed", status="active", epoch=17, committed_seq=18, score=0.875)
+        assert await store.views.unit(draft.id) == committed
+
+    async def test_a_commit_without_a_score_keeps_the_drafts(self, store: Store) -> None:
+        await _apply(store, PutUnit(draft_row(4)._replace(score=0.25)), CommitUnit(4, 17, 18, None))
+        assert (await store.views.units([4]))[4].score == 0.25
+
+    async def test_a_draft_can_be_put_committed_and_contested_in_one_commit(self, store: Store) -> None:
+        await _apply(store, PutUnit(draft_row(4)), CommitUnit(4, 17, 18, 1.0), SetUnitStatus(4, "contested"))
+        row = (await store.views.units([4]))[4]
+        assert (row.mode, row.status, row.epoch) == ("committed", "contested", 17)
+
+    async def test_units_are_scanned_by_seq_after_and_up_to_a_limit(self, store: Store) -> None:
+        rows = [unit_row(seq) for seq in (3, 5, 6, 9)]
+        await _apply(store, *(PutUnit(row) for row in rows))
+        assert await store.views.scan_units(after=0, limit=100) == rows
+        assert await store.views.scan_units(after=3, limit=2) == rows[1:3]
+        assert await store.views.scan_units(after=9, limit=2) == []
+
+    async def test_units_that_were_drafts_are_told_whatever_became_of_them(self, store: Store) -> None:
+        discarded = draft_row(7)._replace(status="retracted")
+        rows = [unit_row(3), draft_row(4), draft_row(6), discarded, unit_row(9)]
+        await _apply(store, *(PutUnit(row) for row in rows), CommitUnit(6, 17, 18, None))
+        drafted = await store.views.drafted_units()
+        assert [row.seq for row in drafted] == [4, 6, 7]
+        assert drafted == list((await store.views.units([4, 6, 7])).values())
+
+    async def test_the_units_of_an_agent_are_counted_whatever_their_status(self, store: Store) -> None:
+        rows = [unit_row(1), draft_row(2), unit_row(3)._replace(status="retracted"), unit_row(4, agent=8)]
+        await _apply(store, *(PutUnit(row) for row in rows))
+        assert await store.views.units_of(1) == 3
+        assert await store.views.units_of(8) == 1
+        assert await store.views.units_of(9) == 0
+
+    async def test_conflicts_come_by_seq_all_or_of_a_status(self, store: Store) -> None:
+        first, second = conflict_row(20, 10, 11), conflict_row(21, 12, 11)
+        await _apply(store, PutConflict(first), PutConflict(second), ResolveConflict(20, "superseded", 11, 1, 30, 31))
+        resolved = first._replace(
+            status="resolved", strategy="superseded", winner=11, resolved_by=1, resolved_seq=30, resolved_epoch=31
+        )
+        assert await store.views.conflicts() == [resolved, second]
+        assert await store.views.conflicts(["detected"]) == [second]
+        assert await store.views.conflicts(["resolved"]) == [resolved]
+        assert await store.views.conflicts(["resolved", "detected"]) == [resolved, second]
+        assert await store.views.conflicts(["escalated"]) == []
+        assert await store.views.conflicts([]) == []
+
+    async def test_open_conflicts_of_a_unit_are_those_with_it_on_either_side(self, store: Store) -> None:
+        as_a, as_b, others = conflict_row(20, 10, 11), conflict_row(21, 12, 10), conflict_row(22, 12, 11)
+        gone = conflict_row(23, 10, 13)
+        await _apply(store, *(PutConflict(row) for row in (as_a, as_b, others, gone)))
+        await _apply(store, ResolveConflict(23, "retracted", 10, None, 30, 31))
+        assert await store.views.open_conflicts_of(10) == [as_a, as_b]
+        assert await store.views.open_conflicts_of(13) == []
+
+    async def test_kept_hints_come_by_seq(self, store: Store) -> None:
+        await _apply(store, KeepHint(4), KeepHint(9))
+        await _apply(store, KeepHint(12))
+        assert await store.views.hints() == [4, 9, 12]
+
+    async def test_an_erased_hint_is_no_longer_kept(self, store: Store) -> None:
+        await _apply(store, KeepHint(4), KeepHint(9))
+        await store.commit(Commit(changes=[KeepHint(12)], erased_texts=[4, 12]))
+        assert await store.views.hints() == [9]
+
+    async def test_the_checksum_is_the_same_in_every_backend(self, store: Store) -> None:
+        assert await store.views.checksum() == CHECKSUM_OF_NOTHING
+        await _apply(store, *ONE_OF_EACH)
+        assert await store.views.checksum() == CHECKSUM_OF_ONE_OF_EACH
+
+    async def test_the_checksum_depends_on_the_rows_and_not_on_how_they_came(self, store: Store) -> None:
+        for change in ONE_OF_EACH:
+            await _apply(store, change)
+        assert await store.views.checksum() == CHECKSUM_OF_ONE_OF_EACH
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            PutName(name_row(6)),
+            PutAgent(agent_row(5, registration=77)),
+            PutUnit(unit_row(14)),
+            SetUnitStatus(11, "retracted"),
+            CommitUnit(12, 50, 51, None),
+            PutConflict(conflict_row(22, 12, 11)),
+            ResolveConflict(20, "superseded", 11, None, 52, 51),
+            KeepHint(32),
+        ],
+        ids=lambda change: type(change).__name__,
+    )
+    async def test_every_change_shows_in_the_checksum(self, store: Store, change: Change) -> None:
+        await _apply(store, *ONE_OF_EACH)
+        await _apply(store, change)
+        assert await store.views.checksum() != CHECKSUM_OF_ONE_OF_EACH
+
+    async def test_another_field_of_the_same_store_has_views_of_its_own(
+        self, store: Store, open_store: OpenStore
+    ) -> None:
+        other = open_store(key=OTHER_KEY)
+        await _apply(store, *ONE_OF_EACH)
+        assert await other.views.checksum() == CHECKSUM_OF_NOTHING
+        await _apply(other, *ONE_OF_EACH)
+        await _apply(other, SetUnitStatus(10, "retracted"))
+        assert (await store.views.units([10]))[10].status == "contested"
+        assert await store.views.open_conflicts_of(10) == [conflict_row(20, 11, 10)]
+        assert await store.views.checksum() == CHECKSUM_OF_ONE_OF_EACH
+        await other.close()
+
+
+async def _apply(store: Store, *changes: Change) -> None:
+    await store.commit(Commit(changes=changes))

@@ -1,0 +1,1 @@
+"""Every backend passes the shared classes of fieldstone.testing."""

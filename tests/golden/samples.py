@@ -1,0 +1,183 @@
+"""What the golden files decode to today. The first version's bytes stay; a later version adds files and samples."""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fieldstone.core.events import (
+    AgentDeregistered,
+    AgentRegistered,
+    AgentTexts,
+    ClockRaised,
+    ConfidenceTexts,
+    ConflictDetected,
+    ConflictResolved,
+    ConflictsListed,
+    ContextAttuned,
+    Entry,
+    HintText,
+    LoggedRelation,
+    NameCoined,
+    NameText,
+    ReasonText,
+    TextBundle,
+    UnitCommitted,
+    UnitContested,
+    UnitDiscarded,
+    UnitRecorded,
+    UnitReinstated,
+    UnitRetracted,
+    UnitSuperseded,
+    UnitTexts,
+    encode_entry,
+    encode_texts,
+)
+from fieldstone.core.text import CleanText
+
+EVENTS: Final = Path(__file__).with_name("events")
+AT_MS: Final = 1_750_000_000_123
+TEXT_HASH: Final = "0f" * 32
+BETWEEN: Final = b"\t"  # between an entry and its texts: JSON never holds one
+
+
+class Sample(NamedTuple):
+    """An entry, and the texts beside it."""
+
+    entry: Entry
+    texts: TextBundle | None = None
+
+
+FIRST_VERSION: Final[dict[str, tuple[Sample, ...]]] = {
+    "clock.raised": (Sample(Entry(1, 9_007_199_254_740_991, AT_MS, ClockRaised())),),
+    "name.coined": (
+        Sample(Entry(1, 1, AT_MS, NameCoined(of="agent"), TEXT_HASH), NameText(CleanText("ada"))),
+        Sample(Entry(2, 1, AT_MS, NameCoined(of="session"), TEXT_HASH), NameText(CleanText('a "quoted" session'))),
+        Sample(Entry(3, 1, AT_MS, NameCoined(of="task"), TEXT_HASH), NameText(CleanText("übung/東京"))),
+    ),
+    "agent.registered": (
+        Sample(
+            Entry(2, 1, AT_MS, AgentRegistered(agent=1, authority=4), TEXT_HASH),
+            AgentTexts(CleanText("researcher"), (CleanText("latency"), CleanText("storage"))),
+        ),
+        Sample(Entry(2, 1, AT_MS, AgentRegistered(agent=1, authority=0), TEXT_HASH), AgentTexts(CleanText("onlooker"))),
+    ),
+    "agent.deregistered": (Sample(Entry(9, 5, AT_MS, AgentDeregistered(agent=1, registration=2, authority=4, by=3))),),
+    "unit.recorded": (
+        Sample(
+            Entry(
+                7,
+                3,
+                AT_MS,
+                UnitRecorded(
+                    id="mem-0198",
+                    mode="committed",
+                    type="finding",
+                    agent=1,
+                    registration=2,
+                    session=5,
+                    task=6,
+                    score=0.75,
+                    relations=(LoggedRelation("contradicts", 4), LoggedRelation("supports")),
+                ),
+                TEXT_HASH,
+            ),
+            UnitTexts(
+                content=CleanText("The cache is cold after a restart.\nSee [REDACTED:fieldstone.github-token]."),
+                purpose=CleanText("explain the p99"),
+                question=CleanText("why is the first minute slow?"),
+                reasoning=CleanText("measured twice"),
+                evidence=(CleanText("trace 17"), CleanText("trace 18")),
+                assumptions=(CleanText("same hardware"),),
+                targets=(CleanText("mem-0197"), CleanText("elsewhere")),
+                descriptions=(CleanText("the opposite was measured"), None),
+            ),
+        ),
+        Sample(
+            Entry(
+                8,
+                4,
+                AT_MS,
+                UnitRecorded(id="mem-0199", mode="draft", type="question", agent=1, registration=2),
+                TEXT_HASH,
+            ),
+            UnitTexts(content=CleanText("Is it?"), purpose=CleanText("ask")),
+        ),
+    ),
+    "unit.committed": (
+        Sample(
+            Entry(9, 5, AT_MS, UnitCommitted(unit=8, by=1, score=1.0), TEXT_HASH),
+            ConfidenceTexts(CleanText("asked around"), (CleanText("mail of 3 May"),), (CleanText("it was read"),)),
+        ),
+        Sample(Entry(9, 5, AT_MS, UnitCommitted(unit=8, by=1))),
+    ),
+    "unit.discarded": (
+        Sample(Entry(9, 5, AT_MS, UnitDiscarded(unit=8, by=1), TEXT_HASH), ReasonText(CleanText("answered elsewhere"))),
+        Sample(Entry(9, 5, AT_MS, UnitDiscarded(unit=8, by=1))),
+    ),
+    "unit.retracted": (
+        Sample(Entry(9, 5, AT_MS, UnitRetracted(unit=7, by=1), TEXT_HASH), ReasonText(CleanText("it was wrong"))),
+    ),
+    "unit.superseded": (Sample(Entry(9, 5, AT_MS, UnitSuperseded(unit=7, by_unit=8))),),
+    "unit.contested": (Sample(Entry(9, 5, AT_MS, UnitContested(unit=7, conflict=8))),),
+    "unit.reinstated": (Sample(Entry(9, 5, AT_MS, UnitReinstated(unit=7))),),
+    "conflict.detected": (
+        Sample(
+            Entry(
+                9,
+                5,
+                AT_MS,
+                ConflictDetected(id="conf-0200", type="factual", detected_by="explicit", unit_a=8, unit_b=7),
+                TEXT_HASH,
+            ),
+            ReasonText(CleanText("both cannot be true")),
+        ),
+        Sample(
+            Entry(
+                9,
+                5,
+                AT_MS,
+                ConflictDetected(id="conf-0200", type="priority", detected_by="explicit", unit_a=8, unit_b=7),
+            )
+        ),
+    ),
+    "conflict.resolved": (
+        Sample(Entry(10, 6, AT_MS, ConflictResolved(conflict=9, strategy="superseded", winner=8))),
+        Sample(
+            Entry(10, 6, AT_MS, ConflictResolved(conflict=9, strategy="manual", winner=7, by=1), TEXT_HASH),
+            ReasonText(CleanText("the first trace was right")),
+        ),
+        Sample(Entry(10, 6, AT_MS, ConflictResolved(conflict=9, strategy="manual"))),
+    ),
+    "context.attuned": (
+        Sample(
+            Entry(
+                11,
+                6,
+                AT_MS,
+                ContextAttuned(
+                    agent=3,
+                    max_units=20,
+                    since_epoch=2,
+                    order="epoch",
+                    format="ids_only",
+                    available=31,
+                    returned=2,
+                    shown=((7, 0.875), (8, 1.0)),
+                ),
+                TEXT_HASH,
+            ),
+            HintText(CleanText("why is the first minute slow")),
+        ),
+        Sample(Entry(11, 6, AT_MS, ContextAttuned(agent=3, max_units=1))),
+    ),
+    "conflicts.listed": (Sample(Entry(12, 6, AT_MS, ConflictsListed(agent=3, returned=2))),),
+}
+
+
+def golden_file(kind: str, version: int) -> Path:
+    return EVENTS / f"{kind}.v{version}.jsonl"
+
+
+def stored_line(sample: Sample) -> bytes:
+    """An entry's body as it lies in the log, and where it has texts, their bundle as it lies beside it."""
+    body = encode_entry(sample.entry)
+    return body if sample.texts is None else body + BETWEEN + encode_texts(sample.texts)

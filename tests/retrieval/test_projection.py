@@ -1,0 +1,121 @@
+"""From an entry of the log to the rows it changes: the one rule for every write and every rebuild."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from fieldstone.core.events import (
+    AgentDeregistered,
+    AgentRegistered,
+    AnyEvent,
+    ClockRaised,
+    ConflictDetected,
+    ConflictResolved,
+    ConflictsListed,
+    ContextAttuned,
+    Entry,
+    HintText,
+    LoggedRelation,
+    NameCoined,
+    NameText,
+    TextBundle,
+    UnitCommitted,
+    UnitContested,
+    UnitDiscarded,
+    UnitRecorded,
+    UnitReinstated,
+    UnitRetracted,
+    UnitSuperseded,
+    decode_entry,
+    encode_entry,
+)
+from fieldstone.ports.views import (
+    AgentRow,
+    Change,
+    CommitUnit,
+    ConflictRow,
+    KeepHint,
+    NameRow,
+    PutAgent,
+    PutConflict,
+    PutName,
+    PutUnit,
+    ResolveConflict,
+    SetUnitStatus,
+    UnitRow,
+)
+from fieldstone.projections.views import project
+from fieldstone.redact import shared_harness
+
+RECORDED: dict[str, Any] = {"id": "mem-1", "type": "finding", "agent": 1, "registration": 2, "session": 3, "task": 4}
+RELATIONS = (LoggedRelation("supports", 5), LoggedRelation("informs"))
+
+
+def unit_row(**fields: Any) -> UnitRow:
+    plain = UnitRow(9, "mem-1", "committed", "finding", "active", 7, 1_000, 1, 2, 3, 4, 0.5, None, None)
+    return plain._replace(**fields)
+
+
+CASES: list[tuple[AnyEvent, Sequence[Change]]] = [
+    (UnitRecorded(mode="committed", score=0.5, relations=RELATIONS, **RECORDED), [PutUnit(unit_row())]),
+    (UnitRecorded(mode="draft", **RECORDED), [PutUnit(unit_row(mode="draft", status="draft", score=None))]),
+    (UnitCommitted(unit=5, by=1, score=0.7), [CommitUnit(5, 7, 9, 0.7)]),
+    (UnitDiscarded(unit=5, by=1), [SetUnitStatus(5, "retracted")]),
+    (UnitRetracted(unit=5, by=1), [SetUnitStatus(5, "retracted")]),
+    (UnitSuperseded(unit=5, by_unit=8), [SetUnitStatus(5, "superseded")]),
+    (UnitContested(unit=5, conflict=6), [SetUnitStatus(5, "contested")]),
+    (UnitReinstated(unit=5), [SetUnitStatus(5, "active")]),
+    (AgentRegistered(agent=1, authority=4), [PutAgent(AgentRow(1, 9, "idle", 4))]),
+    (
+        AgentDeregistered(agent=1, registration=2, authority=4, by=1),
+        [PutAgent(AgentRow(1, 2, "offline", 4))],
+    ),
+    (
+        ConflictDetected(id="conf-1", type="factual", detected_by="explicit", unit_a=8, unit_b=5),
+        [PutConflict(ConflictRow(9, "conf-1", "factual", "detected", 8, 5, "explicit", None, None, None, None, None))],
+    ),
+    (
+        ConflictResolved(conflict=6, strategy="retracted", winner=8),
+        [ResolveConflict(6, "retracted", 8, None, 9, 7)],
+    ),
+    (ClockRaised(), []),
+    (ConflictsListed(agent=1, returned=3), []),
+    (ContextAttuned(agent=1, max_units=5), []),
+    (NameCoined(of="agent"), []),
+]
+
+
+def digest(kind: str, name: str) -> bytes:
+    return f"{kind}:{name}".encode()
+
+
+def projected(event: AnyEvent, texts: TextBundle | None = None) -> list[Change]:
+    return list(project(Entry(9, 7, 1_000, event), texts, digest))
+
+
+@pytest.mark.parametrize(("event", "changes"), CASES, ids=lambda value: type(value).__name__)
+def test_an_event_changes_the_rows_that_it_is_about(event: AnyEvent, changes: Sequence[Change]) -> None:
+    assert projected(event) == list(changes)
+
+
+@pytest.mark.parametrize("event", [event for event, _ in CASES], ids=lambda event: type(event).__name__)
+def test_an_entry_that_was_written_and_read_changes_the_same_rows(event: AnyEvent) -> None:
+    entry = Entry(9, 7, 1_000, event, "00" * 32)
+    assert decode_entry(encode_entry(entry)) == entry
+    assert list(project(decode_entry(encode_entry(entry)), None, digest)) == projected(event)
+
+
+def test_every_kind_of_event_is_tried_here() -> None:
+    assert {type(event) for event, _ in CASES} == set(AnyEvent.__args__)
+
+
+def test_a_name_is_found_by_its_digest_as_long_as_its_text_is_there() -> None:
+    name = NameText(shared_harness().clean_one("ada").text)
+    assert projected(NameCoined(of="agent"), name) == [PutName(NameRow(9, "agent", b"agent:ada"))]
+    assert projected(NameCoined(of="task"), name) == [PutName(NameRow(9, "task", b"task:ada"))]
+
+
+def test_a_read_is_among_the_kept_hints_as_long_as_its_hint_is_there() -> None:
+    hint = HintText(shared_harness().clean_one("about to decide").text)
+    assert projected(ContextAttuned(agent=1, max_units=5), hint) == [KeepHint(9)]
