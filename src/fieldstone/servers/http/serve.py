@@ -14,7 +14,6 @@ from uvicorn.loops.auto import auto_loop_factory
 
 from fieldstone.field.field import LocalField
 from fieldstone.ports.lease import Holder
-from fieldstone.redact import shared_harness
 from fieldstone.servers.http.app import HttpApp
 from fieldstone.servers.http.gate import bracketed
 from fieldstone.servers.http.logs import configure_logs
@@ -112,7 +111,7 @@ async def _serve(
         asyncio.get_running_loop().add_signal_handler(number, on_signal)
     field = await open_field()
     try:
-        await asyncio.to_thread(shared_harness)  # the first RECORD does not wait for the redaction rules to load
+        field.warm_up()  # the redaction rules load beside the first requests, not before them
         serving.append(await start(field, settings))
         field.announce(holder_at(serving[0].url))
         sys.stdout.write(_ready_line(serving[0].url, (await field.status()).store) + "\n")
