@@ -4,8 +4,6 @@ CREATE INDEX conflicts_open_by_a ON conflicts (position >> 32, unit_a) WHERE sta
 
 CREATE INDEX conflicts_open_by_b ON conflicts (position >> 32, unit_b) WHERE status <> 'resolved';
 
-CREATE INDEX replies_by_message ON replies (lookup);
-
 CREATE UNIQUE INDEX units_by_id ON units (id, position >> 32);
 
 CREATE INDEX units_drafted ON units (position) WHERE mode = 'draft' OR committed_seq IS NOT NULL;
@@ -51,13 +49,11 @@ CREATE TABLE names (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE replies (
-    reply_no  INTEGER PRIMARY KEY,
-    stream_no INTEGER NOT NULL,
-    lookup    INTEGER NOT NULL,
-    key       BLOB NOT NULL,
-    request   BLOB NOT NULL,
-    at_ms     INTEGER NOT NULL,
-    body      BLOB NOT NULL
+    position INTEGER PRIMARY KEY,
+    key      BLOB NOT NULL,
+    request  BLOB NOT NULL,
+    at_ms    INTEGER NOT NULL,
+    body     BLOB NOT NULL
 ) STRICT;
 
 CREATE TABLE streams (

@@ -68,7 +68,7 @@ class RemoteField:
         return (await self._ask("GET", "/v1/agents", Agents)).agents
 
     async def conflicts(self, statuses: Sequence[ConflictStatus] | None = None) -> Sequence[Conflict]:
-        params = {} if statuses is None else {"status": ",".join(statuses)}
+        params = {} if not statuses else {"status": ",".join(statuses)}
         return (await self._ask("GET", "/v1/conflicts", Conflicts, params=params)).conflicts
 
     async def unit(self, unit_id: str) -> MemoryUnit:

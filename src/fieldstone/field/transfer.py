@@ -145,6 +145,8 @@ def _read(raw: bytes, number: int) -> tuple[Line, Entry, StoredEntry]:
     try:
         line = json.decode(raw, type=Line)
         entry = decode_entry(bytes(line.entry))
+        if entry.seq < 1:
+            raise ValueError("entries count from 1")
         return line, entry, StoredEntry(entry.seq, bytes(line.entry), bytes.fromhex(line.hash))
     except (MsgspecError, ValueError) as error:
         raise InvalidPayload(f"line {number} is not a line of an export.") from error

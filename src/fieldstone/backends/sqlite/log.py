@@ -9,6 +9,7 @@ from fieldstone.ports.log import Head, StoredEntry, StoredText
 
 SQL = load_queries()
 SEQ_BITS = 32  # 4 billion entries a stream, 2 billion streams
+MOST_SEQ = (1 << SEQ_BITS) - 1
 
 
 class Span:
@@ -17,10 +18,10 @@ class Span:
     def __init__(self, stream_no: int) -> None:
         self.stream_no = stream_no
         self.base = stream_no << SEQ_BITS
-        self.end = self.base | 0xFFFFFFFF
+        self.end = self.base | MOST_SEQ
 
     def position(self, seq: int) -> int:
-        return self.base | seq
+        return self.base | min(max(seq, 0), MOST_SEQ)
 
 
 class SqliteLog:

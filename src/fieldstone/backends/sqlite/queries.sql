@@ -29,19 +29,26 @@ SELECT position & 0xffffffff, salt, body FROM texts WHERE position > ? AND posit
 SELECT position & 0xffffffff, salt, body FROM texts WHERE position = ?;
 
 -- name: insert_reply
-INSERT INTO replies (stream_no, lookup, key, request, at_ms, body) VALUES (?, ?, ?, ?, ?, ?);
+INSERT INTO replies (position, key, request, at_ms, body) VALUES (?, ?, ?, ?, ?);
 
--- name: find_reply
-SELECT key, request, at_ms, body FROM replies WHERE lookup = ? AND stream_no = ? AND key = ?;
+-- name: get_reply
+SELECT key, request, at_ms, body FROM replies WHERE position = ? AND key = ?;
+
+-- name: all_replies
+SELECT position & 0xffffffff, key FROM replies WHERE position > ? AND position <= ? ORDER BY position;
+
+-- name: last_reply
+SELECT coalesce(max(position & 0xffffffff), 0) FROM replies WHERE position > ? AND position <= ?;
 
 -- name: forget_replies
--- The oldest rows stand first, whichever field they are of: a walk up to the first young one finds what is old.
-DELETE FROM replies WHERE reply_no IN
-    (SELECT reply_no FROM replies
-     WHERE reply_no < coalesce((SELECT reply_no FROM replies WHERE at_ms >= ?2 ORDER BY reply_no LIMIT 1),
-                               0x7fffffffffffffff)
-       AND stream_no = ?1 AND at_ms < ?2
-     ORDER BY reply_no LIMIT ?3);
+-- Rows stand in the order of time: the walk from the old end stops at the first one that is young enough.
+DELETE FROM replies WHERE position IN
+    (SELECT position FROM replies
+     WHERE position > ?1 AND position <= ?2
+       AND position < coalesce((SELECT position FROM replies
+                                WHERE position > ?1 AND position <= ?2 AND at_ms >= ?3 ORDER BY position LIMIT 1),
+                               ?2 + 1)
+     ORDER BY position LIMIT ?4);
 
 -- name: put_name
 INSERT INTO names (stream_no, kind, digest, number) VALUES (?, ?, ?, ?);

@@ -1,11 +1,21 @@
-"""Remembered answers of one stream."""
+"""Remembered answers of one stream.
+
+Rows are appended in the order of time and dropped from the old end. Messages come in no order, so an index over them
+would touch another page for nearly every one: it cost as much as all other rows of a RECORD. Which message has which
+row is therefore kept in memory, 16 bytes each, and read back when the store is opened.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 import apsw
+import numpy as np
+from numpy.typing import NDArray
 
 from fieldstone.backends.sqlite.log import SQL, Span
 from fieldstone.ports.replies import RememberedReply
+
+RECENT_MOST: Final = 50_000  # a dictionary's entry costs 100 bytes: from here on they are folded into the arrays
 
 Write = Callable[[Callable[[apsw.Connection], int]], Awaitable[int]]
 
@@ -15,22 +25,72 @@ class SqliteReplies:
         self._near = near
         self._span = span
         self._write = write
+        self._places = _Places([(row[0], row[1]) for row in near.execute(SQL["all_replies"], (span.base, span.end))])
+        self._last: int = near.execute(SQL["last_reply"], (span.base, span.end)).get
 
     async def find(self, keys: Sequence[bytes]) -> dict[bytes, RememberedReply]:
         found: dict[bytes, RememberedReply] = {}
-        for key in keys:
-            for row in self._near.execute(SQL["find_reply"], (lookup(key), self._span.stream_no, key)):
-                found[key] = RememberedReply(*row)
+        for key, numbers in zip(keys, self._places.of(keys), strict=True):
+            for number in numbers:
+                for row in self._near.execute(SQL["get_reply"], (self._span.position(number), key)):
+                    found[key] = RememberedReply(*row)
         return found
 
     async def forget_before(self, at_ms: int, *, limit: int) -> int:
         def forget(connection: apsw.Connection) -> int:
-            connection.execute(SQL["forget_replies"], (self._span.stream_no, at_ms, limit))
+            connection.execute(SQL["forget_replies"], (self._span.base, self._span.end, at_ms, limit))
             return connection.changes()
 
         return await self._write(forget)
 
+    def insert(self, writer: apsw.Connection, replies: Sequence[RememberedReply]) -> None:
+        """Inside the store's transaction; `inserted` follows when it is on disk."""
+        numbered = enumerate(replies, start=self._last + 1)
+        rows = [(self._span.position(number), *reply) for number, reply in numbered]
+        writer.executemany(SQL["insert_reply"], rows)
 
-def lookup(key: bytes) -> int:
-    """The part of a key that is indexed: short, so that the index stays small."""
+    def inserted(self, replies: Sequence[RememberedReply]) -> None:
+        for number, reply in enumerate(replies, start=self._last + 1):
+            self._places.add(reply.key, number)
+        self._last += len(replies)
+
+
+class _Places:
+    """Message → row. Those that were read back or are older lie in sorted arrays, the latest ones in a dictionary."""
+
+    def __init__(self, stored: Sequence[tuple[int, bytes]]) -> None:
+        self._recent: dict[bytes, int] = {}
+        numbers = np.asarray([number for number, _ in stored], np.int64)
+        shorts = np.asarray([_short(key) for _, key in stored], np.int64)
+        self._shorts, self._numbers = _sorted(shorts, numbers)
+
+    def add(self, key: bytes, number: int) -> None:
+        self._recent[key] = number
+        if len(self._recent) >= RECENT_MOST:
+            shorts = np.fromiter(map(_short, self._recent), np.int64, len(self._recent))
+            numbers = np.fromiter(self._recent.values(), np.int64, len(self._recent))
+            self._shorts, self._numbers = _sorted(
+                np.concatenate([self._shorts, shorts]), np.concatenate([self._numbers, numbers])
+            )
+            self._recent = {}
+
+    def of(self, keys: Sequence[bytes]) -> list[list[int]]:
+        """For each key the rows that may hold it, oldest first; the row's own key decides."""
+        shorts = np.fromiter(map(_short, keys), np.int64, len(keys))
+        firsts, ends = np.searchsorted(self._shorts, shorts), np.searchsorted(self._shorts, shorts, side="right")
+        found: list[list[int]] = [[] for _ in keys]
+        for at in np.flatnonzero(ends > firsts).tolist():
+            found[at] = self._numbers[firsts[at] : ends[at]].tolist()
+        for at, key in enumerate(keys):
+            if key in self._recent:
+                found[at].append(self._recent[key])
+        return found
+
+
+def _sorted(shorts: NDArray[np.int64], numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    order = np.argsort(shorts, kind="stable")  # stable: of the same message the later row stays the later one
+    return shorts[order], numbers[order]
+
+
+def _short(key: bytes) -> int:
     return int.from_bytes(key[:8], "big", signed=True)

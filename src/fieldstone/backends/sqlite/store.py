@@ -12,7 +12,7 @@ import apsw
 
 from fieldstone.backends.sqlite.connection import full_as_storage_full, open_reader, open_writer
 from fieldstone.backends.sqlite.log import SQL, Span, SqliteContent, SqliteLog
-from fieldstone.backends.sqlite.replies import SqliteReplies, lookup
+from fieldstone.backends.sqlite.replies import SqliteReplies
 from fieldstone.backends.sqlite.text_index import SqliteTextIndex
 from fieldstone.backends.sqlite.views import SqliteViews, erase_views, write_changes
 from fieldstone.ports.log import FIELD_STREAM, GENESIS_HASH, FieldKey
@@ -119,6 +119,7 @@ class SqliteStore:
             commit_ms = (time.perf_counter() - inserted) * 1e3
         if entries:
             self._head_seq = entries[-1].seq
+        self.replies.inserted(commit.replies)
         self._mean_commit_ms += NEW_READING_WEIGHT * (commit_ms - self._mean_commit_ms)
 
     def _insert(self, commit: Commit) -> None:
@@ -131,9 +132,7 @@ class SqliteStore:
             writer.executemany(SQL["insert_text"], [(base | seq, salt, body) for seq, salt, body in commit.texts])
         write_changes(writer, self._span, commit.changes)
         if commit.replies:
-            stream_no = self._span.stream_no
-            rows = [(stream_no, lookup(reply.key), *reply) for reply in commit.replies]
-            writer.executemany(SQL["insert_reply"], rows)
+            self.replies.insert(writer, commit.replies)
         for seq in commit.erased_texts:
             writer.execute(SQL["erase_text"], (base | seq,))
             writer.execute(SQL["drop_hint"], (base | seq,))

@@ -8,10 +8,9 @@ import structlog
 from msgspec import DecodeError, Raw, json
 from starlette.types import Receive, Scope
 
-from fieldstone.core.errors import FieldError, InternalError, InvalidEnvelope, InvalidPayload
+from fieldstone.core.errors import FieldError, InternalError, InvalidEnvelope
 from fieldstone.core.replies import Reply
 from fieldstone.core.requests import Attune, Detect, Message
-from fieldstone.core.vocabulary import Operation
 from fieldstone.field.field import LocalField
 from fieldstone.servers.http.answers import Answer, refusal, reply
 from fieldstone.servers.http.body import read_body
@@ -39,7 +38,7 @@ class Operations:
         async def answer(scope: Scope, receive: Receive) -> Answer:
             body = await read_body(scope, receive, most_bytes=most_bytes)
             try:
-                message = _decoded(body, operation)
+                message = decode_message(body, operation)
             except BadMessage as bad:
                 raise bad.error from None
             return reply(await field.send(message))
@@ -51,7 +50,7 @@ class Operations:
         if body.lstrip()[:1] == b"[":
             return reply(await self._send_all(_split(body)))
         try:
-            message = _decoded(body)
+            message = decode_message(body)
         except BadMessage as bad:
             return refusal(bad.error, bad.operation)
         try:
@@ -65,7 +64,7 @@ class Operations:
         answers: list[Reply | ErrorBody | asyncio.Task[Reply | ErrorBody]] = []
         for envelope in envelopes:
             try:
-                message = _decoded(bytes(envelope))
+                message = decode_message(bytes(envelope))
             except BadMessage as bad:
                 answers.append(error_body(bad.error, bad.operation))
                 continue
@@ -84,13 +83,6 @@ class Operations:
         except Exception as broken:  # why: one that breaks has its place in the array, too, and the others go on
             logger.error("message failed", operation=message.operation, error=type(broken).__name__, exc_info=broken)
             return error_body(InternalError(), message.operation)
-
-
-def _decoded(body: bytes, expected: Operation | None = None) -> Message:
-    try:
-        return decode_message(body, expected)
-    except UnicodeDecodeError as error:
-        raise BadMessage(InvalidPayload("The payload holds a text that is not valid UTF-8."), expected) from error
 
 
 async def _settled(answer: Reply | ErrorBody | asyncio.Task[Reply | ErrorBody]) -> Reply | ErrorBody:

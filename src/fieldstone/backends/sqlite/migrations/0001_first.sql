@@ -30,17 +30,14 @@ CREATE TABLE texts (
 ) STRICT;
 
 -- Answers remembered for idempotency: not a view, since the log does not hold them. Rows are appended in the order of
--- time and dropped from the old end; only the lookup, eight bytes of the message's digest, is in no order.
+-- time and dropped from the old end. There is no index over their keys: see replies.py.
 CREATE TABLE replies (
-    reply_no  INTEGER PRIMARY KEY,
-    stream_no INTEGER NOT NULL,
-    lookup    INTEGER NOT NULL,
-    key       BLOB NOT NULL,
-    request   BLOB NOT NULL,
-    at_ms     INTEGER NOT NULL,
-    body      BLOB NOT NULL
+    position INTEGER PRIMARY KEY,   -- the stream's number, and the answer's own
+    key      BLOB NOT NULL,
+    request  BLOB NOT NULL,
+    at_ms    INTEGER NOT NULL,
+    body     BLOB NOT NULL
 ) STRICT;
-CREATE INDEX replies_by_message ON replies (lookup);
 
 -- Views: everything below can be thrown away and built again from log and texts.
 
