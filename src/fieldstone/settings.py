@@ -40,7 +40,7 @@ SETTING_HELP: Final[Mapping[str, str]] = {
     "port": "The port to serve on.",
     "tenant": "Whose memory it is.",
     "field": "Which field of the store.",
-    "max_bytes": "The most that the store may grow to; past it writes get STORAGE_FULL.",
+    "max_bytes": "How large the store's file may get, index and journals not counted; past it writes get STORAGE_FULL.",
     "max_body_bytes": "The largest request body that the server takes.",
     "conformance_level": "Lower it to 0 to leave out what is above the protocol's Level 0.",
     "memory_types": "Memory types beside the protocol's own.",

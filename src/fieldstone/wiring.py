@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from fieldstone.ports.world import Clock
 
 URL_SCHEMES: Final = ("http://", "https://")
+SQLITE_MAGIC: Final = b"SQLite format 3\0"
 MEMORY: Final = ("memory:", ":memory:")
 SERVER_PROGRAM: Final = "fieldstone serve"
 
@@ -143,6 +145,18 @@ def serve(settings: Settings) -> None:
     )
 
 
+def _check_place(path: Path, *, create: bool) -> None:
+    """A mistyped path gets a sentence, and leaves nothing behind."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "There is no such directory", str(path.parent))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "It is a directory, not a store", str(path))
+    if create and path.is_file():  # one that is only looked into may be damaged: its reader says how
+        with path.open("rb") as file:
+            if file.read(len(SQLITE_MAGIC)) not in (b"", SQLITE_MAGIC):
+                raise UnknownStore(f"{path} is not a Fieldstone store, or its beginning is damaged.")
+
+
 def _log_to_stderr() -> None:
     """structlog prints to stdout unless told otherwise; a library's warnings have no place among a program's output."""
     import structlog
@@ -173,7 +187,7 @@ def open_store(settings: Settings, *, program: str = "", create: bool = True) ->
     from fieldstone.backends.sqlite.lease import FileLease
     from fieldstone.backends.sqlite.store import SqliteStore
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _check_place(path, create=create)
     lease = FileLease(path)
     lease.acquire(holder(SystemClock(), program))
     try:

@@ -69,9 +69,8 @@ def test_a_store_of_a_newer_version_is_told_in_a_sentence() -> None:
 
 def test_a_file_that_is_no_store_is_told_in_a_sentence() -> None:
     Path("notes.txt").write_text("buy tea " * 1000)
-    assert refused("status", "--db", "notes.txt").startswith(
-        "error: The store cannot be read (NotADBError: file is not a database)."
-    )
+    assert refused("status", "--db", "notes.txt").startswith("error: notes.txt is not a Fieldstone store")
+    assert not Path("notes.txt.lock").exists()
 
 
 def test_a_kind_of_store_that_is_not_known_is_told_in_a_sentence() -> None:

@@ -1,10 +1,14 @@
 """The reference pages that are made from code. `FIELDSTONE_WRITE_DOCS=1 make unit ARGS=tests/docs` writes them."""
 
+import inspect
+import re
 from collections.abc import Callable
 from typing import get_args
 
 import msgspec
 
+from fieldstone import Agent, Field, open_field
+from fieldstone.client.agent import AttuneScope
 from fieldstone.core import events
 from fieldstone.core.errors import FieldError
 from fieldstone.settings import ENV_PREFIX, SETTING_HELP, Settings
@@ -54,7 +58,36 @@ def operations_page() -> str:
     return f"{MADE}# Operations\n\n" + "\n".join(rows) + "\n"
 
 
+def python_page() -> str:
+    head = "Every method is a coroutine of the native API (`async with open_field(…)`, then `await`); inside a plain "
+    head += "`with open_field(…)` the same methods return their results directly. Refusals are `fieldstone.FieldError` "
+    head += "and its kinds in `fieldstone.errors`, each with `code`, `message`, `recoverable` and `suggested_action`; "
+    head += "a store that another process holds is `fieldstone.StoreHeld`.\n\n"
+    scope = ", ".join(f"`{name}`" for name in AttuneScope.__annotations__)
+    parts = [_function("open_field", open_field)]
+    for kind in (Field, Agent):
+        parts.append(f"## {kind.__name__}\n\n{inspect.getdoc(kind)}\n")
+        parts += [_function(name, method) for name, method in vars(kind).items() if _is_shown(name, method)]
+    parts.append(f"`**scope` of `attune` and `attune_ids`: {scope}.\n")
+    relation = "A relation is `Relation(type, target_id, description)` or a mapping with these names, such as "
+    relation += '`{"type": "contradicts", "target_id": unit_id}`; a draft is recorded with `mode="draft"`.\n'
+    return f"{MADE}# Python API\n\n{head}" + "\n".join([*parts, relation])
+
+
+def _is_shown(name: str, method: object) -> bool:
+    return inspect.isfunction(method) and not name.startswith("_")
+
+
+def _function(name: str, function: Callable[..., object]) -> str:
+    signature = str(inspect.signature(function)).replace("(self, ", "(").replace("(self)", "()")
+    for long, short in (("collections.abc.", ""), ("typing.", ""), ("'", "")):
+        signature = signature.replace(long, short)
+    signature = re.sub(r"fieldstone\.[a-z_.]+\.(?=[A-Z])", "", signature)
+    return f"### {name}\n\n```text\n{name}{signature}\n```\n\n{inspect.getdoc(function) or ''}\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "python.md": python_page,
     "errors.md": errors_page,
     "settings.md": settings_page,
     "events.md": events_page,

@@ -106,6 +106,8 @@ def print_conflicts(conflicts: Sequence[Conflict]) -> None:
 
 def budget_line(budget: ContextBudget, epoch: int) -> str:
     line = f"{budget.units_returned} of {budget.units_available} units, at epoch {epoch}."
+    if not budget.units_available:
+        return f"{line} What an agent recorded itself is left out: --include-own shows it, --agent asks for another."
     if budget.next_since_epoch is not UNSET:
         return f"{line} Go on with --since-epoch {budget.next_since_epoch}."
     return line if budget.units_returned == budget.units_available else f"{line} See more with --max-units."

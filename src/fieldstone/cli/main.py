@@ -57,7 +57,7 @@ def cli(ctx: click.Context) -> None:
       fieldstone serve --db team.db   a durable field at http://127.0.0.1:8420
       fieldstone record "Checkout takes 1.9 s" --intent "find the slow step" \\
           --confidence 0.9 --reasoning "20,000 traced sessions" --db team.db
-      fieldstone attune "why is checkout slow?" --db team.db
+      fieldstone attune "why is checkout slow?" --agent bob --db team.db
 
     Commands work on a store (--db) or through a running server (--url); a file that a server holds is used through that
     server. What the command line does not say comes from FIELDSTONE_* variables and --config (see `config show`).

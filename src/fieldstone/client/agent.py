@@ -41,10 +41,24 @@ class AttuneScope(TypedDict, total=False):
 class Agent:
     """It remembers the epoch of the last answer, so that what it does next sorts after what it has seen."""
 
-    def __init__(self, door: Door, profile: AgentProfile, *, epoch: int = 0) -> None:
+    def __init__(
+        self,
+        door: Door,
+        profile: AgentProfile,
+        *,
+        role: str | None = None,
+        interests: Sequence[str] = (),
+        epoch: int = 0,
+    ) -> None:
+        """`role` and `interests` beside the registered ones: what this handle says when it attunes."""
         self._door = door
+        self._interests = tuple(interests)
         self.profile = profile
+        self._role = role or profile.role
         self.epoch = epoch
+
+    def __repr__(self) -> str:
+        return f"<agent {self.id} ({self.role})>"
 
     @property
     def id(self) -> str:
@@ -159,7 +173,10 @@ class Agent:
         return answer
 
     def _attune_fields(self, context_hint: str | None, scope: AttuneScope) -> dict[str, Any]:
-        wanted: dict[str, Any] = {"role": self.role, "max_units": DEFAULT_MAX_UNITS, **scope}
+        own: dict[str, Any] = {"role": self._role, "max_units": DEFAULT_MAX_UNITS}
+        if self._interests:
+            own["interests"] = self._interests
+        wanted = {**own, **scope}
         since_epoch, min_epoch = wanted.pop("since_epoch", None), wanted.pop("min_epoch", None)
         return {"scope": wanted, "context_hint": context_hint, "since_epoch": since_epoch, "min_epoch": min_epoch}
 

@@ -47,13 +47,16 @@ class Field:
             self._face = None
 
     async def agent(self, id: str, *, role: str, interests: Sequence[str] = (), authority: int | None = None) -> Agent:
-        """Join as this agent, or resume as it where it is registered already."""
+        """Join as this agent, or resume as it where it is registered already.
+
+        One that resumes stays registered as it was; `role` and `interests` count for what this handle attunes to.
+        """
         try:
             return await self.register(id, role=role, interests=interests, authority=authority)
         except AgentIdTaken:
             for profile in await self.door.agents():
                 if profile.id == id:
-                    return Agent(self.door, profile)
+                    return Agent(self.door, profile, role=role, interests=interests)
             raise
 
     async def register(

@@ -4,6 +4,7 @@ Coroutines run on an event loop in a thread of their own; what comes back and is
 """
 
 import asyncio
+import functools
 import inspect
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -50,18 +51,22 @@ class SyncFace:
         found = getattr(self._faced, name)
         return self._sync(found) if callable(found) else found
 
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(self._faced) if not name.startswith("_")]
+
     def __repr__(self) -> str:
         return f"<sync {self._faced!r}>"
 
     def _sync(self, method: Any) -> Any:
+        @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
+            if self._loop.is_closed():
+                raise RuntimeError("The field is closed: it is open inside its `with` block.")
             result = method(*args, **kwargs)
             if inspect.isawaitable(result):
                 result = self._wait(result)
             return self._face(result)
 
-        call.__name__ = getattr(method, "__name__", "call")
-        call.__doc__ = method.__doc__
         return call
 
     def _face(self, result: Any) -> Any:

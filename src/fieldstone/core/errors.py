@@ -23,10 +23,12 @@ class FieldError(Exception):
 
     code: ClassVar[str] = "INTERNAL_ERROR"
     recoverable: ClassVar[bool] = True
-    suggested_action: ClassVar[str] = "Correct the request and send it again."
+    suggested_action: str = "Correct the request and send it again."
 
-    def __init__(self, message: str | None = None) -> None:
+    def __init__(self, message: str | None = None, *, suggested_action: str | None = None) -> None:
         super().__init__(message or _first_line(type(self)))
+        if suggested_action is not None:
+            self.suggested_action = suggested_action
 
     @property
     def message(self) -> str:

@@ -136,7 +136,8 @@ class Desk:
         return self._units[seq]
 
     async def units_of(self, agent: int) -> int:
-        new = sum(row.agent == agent for row in self._units.values() if row.seq in self._recorded)
+        committed = [row for row in self._units.values() if row.agent == agent and row.mode == "committed"]
+        new = sum(row.seq in self._recorded for row in committed)
         return await self._state.store.views.units_of(agent) + new
 
     async def texts_of(self, seq: int) -> UnitTexts | None:

@@ -1,5 +1,6 @@
 """One open field: it holds the ports, and one line for each thing that can be asked of it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final, assert_never
 
@@ -31,6 +32,7 @@ from fieldstone.field.commit import Committing
 from fieldstone.field.deregister import Deregistering
 from fieldstone.field.detect import detect
 from fieldstone.field.discard import Discarding
+from fieldstone.field.foreign import Clocks
 from fieldstone.field.forgetting import Forgetting
 from fieldstone.field.idempotency import fingerprint
 from fieldstone.field.reads import Reads
@@ -102,6 +104,7 @@ class LocalField:
             state, self._cleaning, self._forgetting, clock, ids, options.rules, self._follower.follow, self._recover
         )
         self._reads = Reads(state, self._writer, self._follower, options.rules, log_reads=options.log_reads)
+        self._rebuilding: asyncio.Future[Rebuilt] | None = None
         self._closed = False
 
     async def send(self, message: Message) -> Reply:
@@ -194,6 +197,11 @@ class LocalField:
         return await verify(self._store, progress)
 
     async def rebuild(self, progress: Progress = lambda done: None) -> Rebuilt:
+        """Once begun it is finished, whether or not the caller stays: half an index would be worse than none."""
+        self._rebuilding = asyncio.ensure_future(self._rebuild(progress))
+        return await asyncio.shield(self._rebuilding)
+
+    async def _rebuild(self, progress: Progress) -> Rebuilt:
         async with self._writer.exclusive():
             rebuilt = await rebuild(self._store, self._state.names.digest, progress, follower=self._follower)
             await self._state.reload()
@@ -204,9 +212,9 @@ class LocalField:
 
     async def import_lines(self, lines: Iterable[bytes]) -> Imported:
         async with self._writer.exclusive():
-            taken = await import_lines(
-                self._store, lines, self._state.head, self._state.names.digest, await self._cleaning.harness()
-            )
+            state, rules, harness = self._state, self._options.rules, await self._cleaning.harness()
+            clocks = Clocks(state.epoch, state.columns.newest_epoch)
+            taken = await import_lines(self._store, lines, state.head, clocks, rules, state.names.digest, harness)
             if taken.imported.imported:
                 await self._state.absorb(taken.changes, taken.head, taken.epoch)
             self._follower.follow(taken.changes, taken.unit_texts)
@@ -226,6 +234,8 @@ class LocalField:
         if self._closed:
             return
         self._closed = True
+        if self._rebuilding is not None:
+            await asyncio.wait([self._rebuilding])
         await self._writer.close()
         await self._forgetting.close()
         await self._follower.close()

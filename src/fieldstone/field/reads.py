@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fieldstone.core import clock
 from fieldstone.core.agents import AgentFacts
-from fieldstone.core.errors import AgentNotRegistered
+from fieldstone.core.errors import AgentNotRegistered, StorageFull
 from fieldstone.core.events import ConflictsListed, ContextAttuned
 from fieldstone.core.requests import Message
 from fieldstone.core.validate import Rules
@@ -69,7 +69,10 @@ class Reads:
         """A read raises the clock to what the caller knows, and no further."""
         clock.check_epoch(self._state.epoch, message.epoch, leap=self._rules.epoch_leap)
         if message.epoch > self._state.epoch:
-            await self._writer.submit(RaisingClock(message))
+            try:
+                await self._writer.submit(RaisingClock(message))
+            except StorageFull:
+                pass  # reads go on: the answer tells an epoch that is on disk
 
     async def epoch_reached(self, epoch: int, timeout_ms: int) -> bool:
         return await self._state.epoch_reached(epoch, timeout_ms=timeout_ms)

@@ -72,8 +72,10 @@ class FieldState:
         try:
             await asyncio.wait_for(waiter[1], timeout_ms / 1e3)
         except TimeoutError:
-            self._epoch_waiters.remove(waiter)
             return False
+        finally:
+            if waiter in self._epoch_waiters:
+                self._epoch_waiters.remove(waiter)
         return True
 
     async def _load_agents(self) -> None:

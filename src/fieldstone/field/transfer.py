@@ -4,6 +4,7 @@ An import continues an empty field, or one that holds the beginning of the same 
 already are skipped, so an import that broke off goes on where it was. Another history is refused.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
@@ -16,8 +17,6 @@ from fieldstone.core.events import (
     AgentRegistered,
     AgentTexts,
     ConfidenceTexts,
-    ConflictDetected,
-    ConflictResolved,
     ContextAttuned,
     Entry,
     HintText,
@@ -31,6 +30,8 @@ from fieldstone.core.events import (
     decode_entry,
     decode_texts,
 )
+from fieldstone.core.validate import Rules
+from fieldstone.field.foreign import Clocks, ForeignEntries
 from fieldstone.ports.log import Head, StoredEntry, StoredText
 from fieldstone.ports.store import Commit, Store
 from fieldstone.ports.views import Change
@@ -38,6 +39,7 @@ from fieldstone.projections.views import NameDigest, project
 from fieldstone.redact import Harness
 
 BATCH_ENTRIES: Final = 1_000
+LINES_A_TURN: Final = 100
 NO_TEXT: Final = Raw(b"null")
 
 
@@ -75,64 +77,43 @@ async def export(store: Store) -> AsyncIterator[bytes]:
 
 
 async def import_lines(
-    store: Store, lines: Iterable[bytes], head: Head, name_digest: NameDigest, harness: Harness
+    store: Store,
+    lines: Iterable[bytes],
+    head: Head,
+    clocks: Clocks,
+    rules: Rules,
+    name_digest: NameDigest,
+    harness: Harness,
 ) -> Taken:
     """Take in what continues this field's history. All of it is checked before any of it is written."""
     entries: list[StoredEntry] = []
     texts: list[StoredText] = []
     changes: list[Change] = []
     unit_texts: dict[int, UnitTexts] = {}
-    known = _KnownRows(store)
-    skipped = epoch = 0
+    foreign = ForeignEntries(store, clocks, rules, name_digest)
+    skipped, epoch = 0, clocks.epoch
     for number, raw in enumerate(lines, start=1):
         if not raw.strip():
             continue
         line, entry, stored = _read(raw, number)
         if entry.seq <= head.seq and not entries:
             await _check_known(store, stored, number)
-            epoch = entry.epoch
             skipped += 1
             continue
         head = _check_next(stored, entry, head, number)
-        if entry.epoch < epoch:
-            raise InvalidPayload(f"line {number}: the epoch of entry {entry.seq} lies before that of the one above.")
-        await known.check(entry, number)
         _refuse_secrets(stored.body, entry, number, harness)
-        entries.append(stored)
         bundle = _check_text(line, entry, number, harness, texts)
+        await foreign.check(entry, bundle, number)
+        entries.append(stored)
         if isinstance(bundle, UnitTexts):
             unit_texts[entry.seq] = bundle
         changes.extend(project(entry, bundle, name_digest))
         epoch = entry.epoch
+        if number % LINES_A_TURN == 0:
+            await asyncio.sleep(0)  # a long import lets others have their turn
     if entries:
         await store.commit(Commit(entries, texts, changes))
     return Taken(Imported(len(entries), skipped), changes, unit_texts, head, epoch)
-
-
-class _KnownRows:
-    """Units and conflicts that an imported entry may refer to: those of the store, and those of the lines before it."""
-
-    def __init__(self, store: Store) -> None:
-        self._views = store.views
-        self._units: set[int] = set()
-        self._conflicts: set[int] = set()
-
-    async def check(self, entry: Entry, number: int) -> None:
-        event = entry.event
-        for name in ("unit", "by_unit", "unit_a", "unit_b"):
-            unit: int | None = getattr(event, name, None)
-            if unit is not None and unit not in self._units:
-                if not await self._views.units([unit]):
-                    raise InvalidPayload(f"line {number}: entry {entry.seq} refers to a unit that is not there.")
-                self._units.add(unit)
-        if isinstance(event, ConflictResolved) and event.conflict not in self._conflicts:
-            self._conflicts |= {row.seq for row in await self._views.conflicts()}
-            if event.conflict not in self._conflicts:
-                raise InvalidPayload(f"line {number}: entry {entry.seq} refers to a conflict that is not there.")
-        if isinstance(event, UnitRecorded):
-            self._units.add(entry.seq)
-        elif isinstance(event, ConflictDetected):
-            self._conflicts.add(entry.seq)
 
 
 def _line(entry: StoredEntry, text: StoredText | None) -> Line:

@@ -26,9 +26,10 @@ from fieldstone.field.work import Work
 from fieldstone.ports.replies import RememberedReply
 from fieldstone.ports.views import Change
 from fieldstone.ports.world import Clock, Ids
-from fieldstone.redact import CleanGroup
+from fieldstone.redact import CleanGroup, Harness
 
 MOST_REQUESTS_A_GROUP: Final = 256  # bounds what one caller waits for
+SCANNED_ON_THE_SPOT_CHARS: Final = 65_536  # 64 requests of usual size, or 0.3 ms; a hit costs a few times that
 QUIET_FLUSH_MS: Final = 200  # what reads leave behind waits this long for a write to join
 
 logger = structlog.get_logger("fieldstone.writer")
@@ -143,8 +144,11 @@ class Writer:
                 desk.publish()
                 self._after_commit(commit.changes, desk.unit_texts)
             return outcomes
-        except FieldError as refused:  # the store had no room: for every request of the group
-            return [refused] * len(group)
+        except FieldError as refused:  # the store had no room for all of it
+            if len(group) == 1:
+                return [refused]
+            # One by one: what fits is written, and what would have changed nothing gets its own answer.
+            return [outcome for waiting in group for outcome in await self._write([waiting])]
         except Exception as broken:  # why: one broken group must not stop the writer; each caller gets the error
             logger.error("group failed", requests=len(group), error=type(broken).__name__, exc_info=broken)
             await self._recover()  # nobody knows how far it came: what the store says is what is
@@ -155,7 +159,7 @@ class Writer:
         desk = Desk(self._state, self._ids, known, at_ms=self._clock.now_ms(), epoch_leap=self._rules.epoch_leap)
         harness = await self._cleaning.harness()
         dirty = [[*waiting.work.texts(), *(name for _, name in waiting.work.names())] for waiting in group]
-        cleaned = harness.clean_groups(dirty)  # all of them in one scan
+        cleaned = await _cleaned(harness, dirty)
         return desk, [await self._decide(desk, *each) for each in zip(group, dirty, cleaned, strict=True)]
 
     async def _known_replies(self, group: Sequence[Waiting]) -> dict[bytes, RememberedReply]:
@@ -184,6 +188,13 @@ class Writer:
         return reply
 
 
+async def _cleaned(harness: Harness, dirty: Sequence[Sequence[str]]) -> Sequence[CleanGroup]:
+    """All of them in one scan. Much text, and text that may be full of secrets, takes seconds: that is for a thread."""
+    if sum(len(text) for texts in dirty for text in texts) <= SCANNED_ON_THE_SPOT_CHARS:
+        return harness.clean_groups(dirty)
+    return await asyncio.to_thread(harness.clean_groups, dirty)
+
+
 def _refuse_altered_names(work: Work, clean: CleanGroup) -> None:
     """An id that would have to be rewritten is refused: nobody could use it afterwards."""
     names = work.names()
@@ -194,7 +205,9 @@ def _refuse_altered_names(work: Work, clean: CleanGroup) -> None:
 
 def _first_answer(work: Work, fingerprint: Fingerprint, remembered: RememberedReply) -> Reply:
     if remembered.request != fingerprint.request:
-        raise InvalidEnvelope("id was used before, for another request. A new request needs a new id.")
+        raise InvalidEnvelope(
+            "id was used before, for another request.", suggested_action="Send it under an id of its own."
+        )
     return json.decode(remembered.body, type=REPLY_TYPES[work.message.operation])
 
 

@@ -129,7 +129,7 @@ class Views(Protocol):
         ...
 
     async def units_of(self, agent: int) -> int:
-        """How many units the agent has recorded."""
+        """How many committed units the agent has recorded. Drafts are nobody else's business, not even their number."""
         ...
 
     async def conflicts(self, statuses: Sequence[ConflictStatus] | None = None) -> Sequence[ConflictRow]:

@@ -75,6 +75,10 @@ class UnitColumns:
     def size(self) -> int:
         return self._size
 
+    @property
+    def newest_epoch(self) -> int:
+        return int(self._arrays["epoch"][: self._size].max()) if self._size else 0
+
     def snapshot(self, epoch: int) -> Snapshot:
         size = self._size
         views = [array[:size] for array in self._arrays.values()]

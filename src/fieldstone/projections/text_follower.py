@@ -48,10 +48,12 @@ class TextFollower:
         self._terms: dict[int, frozenset[str]] = {}
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._is_behind = False  # a catch-up was begun and not finished: the tail alone would leave a gap
         self._closed = False
 
     async def catch_up(self, progress: Progress = lambda done: None) -> None:
         """Index every unit that the log has and the index has not. Called before a field is used."""
+        self._is_behind = True
         position = await self._store.text_index.position()
         drafted = await self._store.views.drafted_units()
         await self._keep_drafts([row for row in drafted if row.status == "draft"])
@@ -68,14 +70,15 @@ class TextFollower:
             progress(done)
         if late:
             await self._catch_up_with(late, _since(late[-1]))
+        self._is_behind = False
 
     async def start_over(self) -> None:
         """Throw the index away and fill it again. Nothing may be committed meanwhile."""
         await self._stop()
+        await self._store.text_index.clear()
         self._tail.clear()
         self._drafts.clear()
         self._terms.clear()
-        await self._store.text_index.clear()
         await self.catch_up()
 
     def follow(self, changes: Iterable[Change], texts: Mapping[int, UnitTexts]) -> None:
@@ -153,6 +156,8 @@ class TextFollower:
 
     async def _index(self) -> None:
         """A batch, and further full ones; a remainder waits for the next turn, so that batches stay large."""
+        if self._is_behind:
+            await self.catch_up()
         first = True
         while self._tail and not self._closed and (first or len(self._tail) >= BATCH_UNITS):
             first = False

@@ -39,7 +39,9 @@ def _kind(unit_type: str) -> str:
 
 def _kinds(unit_type: str) -> str:
     word = unit_type.replace("_", " ")
-    return f"{word[:-2]}es" if word.endswith("is") else f"{word}s"
+    if word.endswith("is"):
+        return f"{word[:-2]}es"
+    return word if word.endswith("s") else f"{word}s"
 
 
 def _age(epochs: int) -> str:

@@ -99,7 +99,7 @@ SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, regis
     FROM units WHERE (mode = 'draft' OR committed_seq IS NOT NULL) AND position > ? AND position <= ? ORDER BY position;
 
 -- name: count_units_of
-SELECT count(*) FROM units WHERE position > ? AND position <= ? AND agent = ?;
+SELECT count(*) FROM units WHERE position > ? AND position <= ? AND agent = ? AND mode = 'committed';
 
 -- name: put_conflict
 INSERT INTO conflicts (position, id, type, status, unit_a, unit_b, detected_by, strategy, winner, resolved_by,

@@ -22,7 +22,7 @@ from fieldstone.servers.http.routes import DOCS_PATH
 from fieldstone.settings import Settings
 
 KEEP_ALIVE_S: Final = 65  # longer than clients keep an idle connection, so that it is they who close it
-FINISH_S: Final = 20  # what accepted requests may take once the server is told to stop
+FINISH_S: Final = 8  # what accepted requests may take once the server is told to stop
 CUT_OFF_S: Final = 2  # for the answers of those that were not done by then
 POLL_S: Final = 0.1
 
@@ -120,6 +120,7 @@ async def _serve(
         await serving[0].stop()
     finally:
         await field.close()
+    sys.stdout.write("Fieldstone has stopped; all that was accepted is on disk.\n")
 
 
 async def _first(*waits: Awaitable[object]) -> None:
