@@ -81,7 +81,7 @@ async def test_drafts_retractions_and_conflicts(field: Field) -> None:
     assert [conflict.status for conflict in await field.conflicts()] == ["resolved"]
     other = await ada.record("Hm.", intent="note it", mode="draft")
     assert (await ada.discard(other.memory_unit_id, reason="no")).status == "ok"
-    assert (await ada.deregister()).cleanup.units_orphaned == 2
+    assert (await ada.deregister()).cleanup.units_orphaned == 1
 
 
 async def test_ids_only_and_polling(field: Field) -> None:

@@ -133,10 +133,10 @@ class ViewsTests(StoreCase):
         assert [row.seq for row in drafted] == [4, 6, 7]
         assert drafted == list((await store.views.units([4, 6, 7])).values())
 
-    async def test_the_units_of_an_agent_are_counted_whatever_their_status(self, store: Store) -> None:
+    async def test_the_committed_units_of_an_agent_are_counted_whatever_their_status(self, store: Store) -> None:
         rows = [unit_row(1), draft_row(2), unit_row(3)._replace(status="retracted"), unit_row(4, agent=8)]
         await _apply(store, *(PutUnit(row) for row in rows))
-        assert await store.views.units_of(1) == 3
+        assert await store.views.units_of(1) == 2
         assert await store.views.units_of(8) == 1
         assert await store.views.units_of(9) == 0
 
