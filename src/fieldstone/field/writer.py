@@ -128,11 +128,19 @@ class Writer:
 
     async def _run(self) -> None:
         while self._queue:
+            await self._gather()
             group, self._queue = self._queue[:MOST_REQUESTS_A_GROUP], self._queue[MOST_REQUESTS_A_GROUP:]
             async with self._writing:
                 outcomes = await self._write(group)
             for waiting, outcome in zip(group, outcomes, strict=True):
                 _resolve(waiting.answer, outcome)
+
+    async def _gather(self) -> None:
+        """Let those who are already at the door come in: as long as each turn of the event loop brings more."""
+        size = 0
+        while size < len(self._queue) < MOST_REQUESTS_A_GROUP:
+            size = len(self._queue)
+            await asyncio.sleep(0)
 
     async def _write(self, group: Sequence[Waiting]) -> Sequence[Outcome]:
         """Decide every request of the group, write what they decided, and only then tell them."""
