@@ -107,7 +107,7 @@ def _bare(path: Path, asked: Sequence[str]) -> list[float]:
 
 def _pruned(hint: str, frequencies: dict[str, int]) -> str:
     query = Query([hint], Analyzer().terms)
-    known = {term: frequencies.get(term, 0) for term in query.terms}
+    known = {term: frequencies.get(term, 0) for term in query.words}
     kept = prune(known, max(LEAST_POSTINGS, int(UNITS * POSTINGS_SHARE)))
     return " OR ".join(f'"{query.words[term]}"' for term in kept)
 

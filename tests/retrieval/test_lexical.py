@@ -29,7 +29,7 @@ def indexed(units: dict[int, set[str]], terms: list[str]) -> Postings:
 
 def match(units: dict[int, set[str]], query: set[str], in_index: set[int], in_tail: set[int]) -> LexicalMatch:
     asked = Query([" ".join(sorted(query))], analyze)
-    postings = indexed({seq: units[seq] for seq in in_index}, asked.terms)
+    postings = indexed({seq: units[seq] for seq in in_index}, list(asked.words))
     return LexicalMatch(asked, postings, [TailUnit(seq, seq, frozenset(units[seq])) for seq in in_tail], {})
 
 
@@ -84,7 +84,7 @@ def test_a_rare_word_tells_more_than_a_frequent_one() -> None:
 
 def test_words_are_told_as_they_were_written_rarest_first() -> None:
     asked = Query(["Pricing REGIONS"], lambda text: [text.rstrip("s")])
-    postings = Postings(10, 10, {"pricing": 5, "region": 1}, {"pricing": [1, 2, 3, 4, 5], "region": [3]})
+    postings = Postings(10, 10, {"pricing": 5, "regions": 1}, {"pricing": [1, 2, 3, 4, 5], "regions": [3]})
     found = LexicalMatch(asked, postings, (), {})
     assert found.words_in([3, 1, 9]) == [["regions", "pricing"], ["pricing"], []]
 
@@ -99,7 +99,7 @@ def test_a_pruned_word_counts_nowhere_not_even_in_the_tail() -> None:
 
 def test_a_draft_matches_and_weighs_in_no_frequency() -> None:
     asked = Query(["growth churn"], analyze)
-    postings = indexed({1: {"growth"}, 2: {"churn"}, 3: {"growth", "churn"}}, asked.terms)
+    postings = indexed({1: {"growth"}, 2: {"churn"}, 3: {"growth", "churn"}}, list(asked.words))
     units = snapshot([row(seq) for seq in (1, 2, 3, 4)])
     without = LexicalMatch(asked, postings, (), {}).shares(units)
     with_draft = LexicalMatch(asked, postings, (), {4: frozenset({"growth", "churn"})}).shares(units)
@@ -126,7 +126,7 @@ def test_pruning_keeps_the_rarest_words_that_fit_and_at_least_one(frequencies: d
 
 
 def test_function_words_are_left_out_unless_there_is_nothing_else() -> None:
-    assert set(Query(["the growth of it"], analyze).terms) == {"growth"}
-    assert set(Query(["what is it"], analyze).terms) == {"what", "is", "it"}
-    assert Query(["", "?!"], analyze).terms == []
+    assert set(Query(["the growth of it"], analyze).words) == {"growth"}
+    assert set(Query(["what is it"], analyze).words) == {"what", "is", "it"}
+    assert Query(["", "?!"], analyze).words == {}
     assert "the" in STOP_WORDS

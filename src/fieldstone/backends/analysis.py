@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import apsw
 
-_TOKENIZER: Final = ("porter", ["unicode61", "remove_diacritics", "2"])
+TOKENIZER: Final = "porter unicode61 remove_diacritics 2"  # as FTS5 has it in a table's definition
 
 
 class Analyzer:
@@ -22,6 +22,7 @@ class Analyzer:
         return terms
 
     def _make(self) -> Any:
+        name, *arguments = TOKENIZER.split()
         self._local.connection = apsw.Connection(":memory:")
-        self._local.tokenizer = self._local.connection.fts5_tokenizer(*_TOKENIZER)
+        self._local.tokenizer = self._local.connection.fts5_tokenizer(name, arguments)
         return self._local.tokenizer

@@ -87,16 +87,18 @@ async def _page(reads: Reads, caller: AgentFacts, request: Attune, units: Snapsh
     tail = reads.tail()  # before the search: what leaves the tail meanwhile is in the index by then
     drafts = reads.drafts(_own_drafts(units, caller)) if scope.include_drafts else {}
     most = max(LEAST_POSTINGS, int(units.size * POSTINGS_SHARE))
-    found = await reads.text_index.search([hint.terms, interests.terms], most_postings=most)
+    found = await reads.text_index.search(
+        [list(hint.words.values()), list(interests.words.values())], most_postings=most
+    )
     match, touch = (LexicalMatch(*each, tail, drafts) for each in zip((hint, interests), found, strict=True))
     factors: dict[str, Values] = {
         "recency": recency(units),
         "type": type_importance(units),
         "role": role_alignment(units, scope.role, [await reads.names.role(r) for r in units.registrations], analyze),
     }
-    if hint.terms:
+    if hint.words:
         factors["match"] = match.shares(units)
-    if interests.terms:
+    if interests.words:
         factors["interests"] = touch.shares(units)
     scores = Scores(factors)
     available = int(np.count_nonzero(mask))

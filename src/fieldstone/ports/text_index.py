@@ -10,19 +10,19 @@ class Document(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """Where the terms of a query stand."""
+    """Where the words of a query stand."""
 
     position: int  # of the index when it was searched
     documents: int  # in the whole index
-    frequencies: dict[str, int]  # how many documents hold each term of the query
-    seqs: Mapping[str, Sequence[int]]  # of the terms that were visited; frequent ones are pruned
+    frequencies: dict[str, int]  # how many documents hold each word of the query, in any of its forms
+    seqs: Mapping[str, Sequence[int]]  # of the words that were visited; frequent ones are pruned
 
 
 class TextIndex(Protocol):
     """Which units hold which words. It follows the log, so it may be behind: `position` says how far.
 
-    A search visits a bounded number of postings: the rarest terms first, as many as fit into `most_postings`, at least
-    one (`prune`). Of a term that is visited every document is there. What a match is worth is decided elsewhere.
+    A search visits a bounded number of postings: the rarest words first, as many as fit into `most_postings`, at least
+    one (`prune`). Of a word that is visited every document is there. What a match is worth is decided elsewhere.
     """
 
     def analyze(self, text: str) -> list[str]:
@@ -38,7 +38,10 @@ class TextIndex(Protocol):
         ...
 
     async def search(self, queries: Sequence[Sequence[str]], *, most_postings: int) -> Sequence[Postings]:
-        """One result for each query of distinct terms, all from the same state of the index."""
+        """One result for each query of words with distinct terms, all from the same state of the index.
+
+        A word that is cut into more than one term stands nowhere.
+        """
         ...
 
     async def clear(self) -> None:
@@ -47,11 +50,11 @@ class TextIndex(Protocol):
 
 
 def prune(frequencies: dict[str, int], most_postings: int) -> list[str]:
-    """The rarest terms that fit into `most_postings`, at least one; terms that stand nowhere are left out."""
+    """The rarest words that fit into `most_postings`, at least one; words that stand nowhere are left out."""
     kept: list[str] = []
     visited = 0
-    for term, frequency in sorted(frequencies.items(), key=lambda item: (item[1], item[0])):
+    for word, frequency in sorted(frequencies.items(), key=lambda item: (item[1], item[0])):
         visited += frequency
         if frequency and (not kept or visited <= most_postings):
-            kept.append(term)
+            kept.append(word)
     return kept

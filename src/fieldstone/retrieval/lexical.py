@@ -27,11 +27,11 @@ class LexicalMatch:
         self._weights: dict[str, float] = {}
         unindexed = [unit for unit in tail if unit.since > postings.position]  # the index has moved on meanwhile
         documents = postings.documents + len(unindexed)
-        for term in query.words:
-            pruned = postings.frequencies.get(term, 0) > 0 and term not in postings.seqs
+        for term, word in query.words.items():
+            pruned = postings.frequencies.get(word, 0) > 0 and word not in postings.seqs
             if pruned:
                 continue
-            seqs = np.asarray(postings.seqs.get(term, ()), np.int64)
+            seqs = np.asarray(postings.seqs.get(word, ()), np.int64)
             fresh = [unit.seq for unit in unindexed if term in unit.terms]
             if fresh:
                 seqs = np.union1d(seqs, np.asarray(fresh, np.int64))

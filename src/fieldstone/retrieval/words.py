@@ -24,14 +24,11 @@ class Query:
         self.words: dict[str, str] = {}
         for text in texts:
             for word in _split(text):
-                for term in analyze(word):
-                    self.words.setdefault(term, word)
+                terms = analyze(word)
+                if len(terms) == 1:  # what an index would cut once more, it could not look up as one word
+                    self.words.setdefault(terms[0], word)
         meaningful = {term: word for term, word in self.words.items() if word not in STOP_WORDS}
         self.words = meaningful or self.words
-
-    @property
-    def terms(self) -> list[str]:
-        return list(self.words)
 
 
 def _split(text: str) -> list[str]:

@@ -36,7 +36,12 @@ class MemoryTextIndex:
         self._terms.clear()
         self._position = 0
 
-    def _search(self, terms: Sequence[str], most_postings: int) -> Postings:
-        frequencies = {term: len(self._postings.get(term, ())) for term in terms}
-        seqs = {term: sorted(self._postings[term]) for term in prune(frequencies, most_postings)}
+    def _search(self, words: Sequence[str], most_postings: int) -> Postings:
+        found = {word: self._seqs_of(word) for word in words}
+        frequencies = {word: len(seqs) for word, seqs in found.items()}
+        seqs = {word: sorted(found[word]) for word in prune(frequencies, most_postings)}
         return Postings(self._position, len(self._terms), frequencies, seqs)
+
+    def _seqs_of(self, word: str) -> set[int]:
+        terms = self.analyze(word)
+        return self._postings.get(terms[0], set()) if len(terms) == 1 else set()

@@ -11,7 +11,7 @@ from typing import Final
 import apsw
 from msgspec import json
 
-from fieldstone.backends.analysis import Analyzer
+from fieldstone.backends.analysis import TOKENIZER, Analyzer
 from fieldstone.backends.sqlite.connection import BUSY_TIMEOUT_MS, full_as_storage_full, open_reader
 from fieldstone.ports.text_index import Document, Postings, prune
 
@@ -47,7 +47,7 @@ class SqliteTextIndex:
         return self._position
 
     async def add(self, documents: Sequence[Document], *, position: int) -> None:
-        batch = json.encode([(document.seq, " ".join(self.analyze(document.text))) for document in documents]).decode()
+        batch = json.encode(documents).decode()  # (seq, text) each
         anchor = self._hash_at(position)
 
         def insert() -> None:
@@ -56,7 +56,7 @@ class SqliteTextIndex:
             count = f"SELECT count(*) FROM {self._table}_docsize WHERE id IN ({in_batch})"
             known: int = self._writer.execute(count, (batch,)).get
             rows = "SELECT value ->> 0, value ->> 1 FROM json_each(?)"
-            self._writer.execute(f"INSERT OR REPLACE INTO {self._table} (rowid, terms) {rows}", (batch,))
+            self._writer.execute(f"INSERT OR REPLACE INTO {self._table} (rowid, text) {rows}", (batch,))
             self._writer.execute(
                 "UPDATE text_indexes SET position = ?, anchor = ?, documents = documents + ? WHERE stream_no = ?",
                 (position, anchor, len(documents) - known, self._stream_no),
@@ -104,11 +104,11 @@ class SqliteTextIndex:
         connection.execute("PRAGMA secure_delete=ON")
         with full_as_storage_full(), connection:
             connection.execute((resources.files(__package__) / "text_index.sql").read_text())
-            # The terms come analyzed; the tokenizer here only splits at the spaces between them. The table is
-            # contentless and keeps which units hold a term, not where: that is all we ask of it.
+            # The tokenizer is the analyzer's. The table is contentless and keeps which units hold a term, not where:
+            # that is all we ask of it.
             connection.execute(
-                f"CREATE VIRTUAL TABLE IF NOT EXISTS {self._table} USING fts5(terms, content='', "
-                "contentless_delete=1, detail=none, tokenize='unicode61 remove_diacritics 0')"
+                f"CREATE VIRTUAL TABLE IF NOT EXISTS {self._table} USING fts5(text, content='', "
+                f"contentless_delete=1, detail=none, tokenize='{TOKENIZER}')"
             )
             vocabulary = f"CREATE VIRTUAL TABLE IF NOT EXISTS {self._table}_vocabulary USING fts5vocab"
             connection.execute(f"{vocabulary}({self._table}, 'row')")
@@ -150,28 +150,36 @@ class SqliteTextIndex:
                 "SELECT position, documents FROM text_indexes WHERE stream_no = ?", (self._stream_no,)
             ).get
             results = []
-            for terms in queries:
-                frequencies = self._frequencies_of(connection, terms, documents)
+            for words in queries:
+                frequencies = self._frequencies_of(connection, words, documents)
                 kept = prune(frequencies, most_postings)
-                seqs = {term: self._visit(connection, term) for term in kept}
+                seqs = {word: self._visit(connection, word) for word in kept}
                 results.append(Postings(position, documents, frequencies, seqs))
         return results
 
-    def _visit(self, connection: apsw.Connection, term: str) -> Sequence[int]:
+    def _visit(self, connection: apsw.Connection, word: str) -> Sequence[int]:
+        # The word and not its term: FTS5 would stem the stem.
         query = f"SELECT rowid FROM {self._table} WHERE {self._table} MATCH ?"
-        return [row[0] for row in connection.execute(query, (f'"{term}"',))]
+        return [row[0] for row in connection.execute(query, (f'"{word}"',))]
 
-    def _frequencies_of(self, connection: apsw.Connection, terms: Sequence[str], documents: int) -> dict[str, int]:
+    def _frequencies_of(self, connection: apsw.Connection, words: Sequence[str], documents: int) -> dict[str, int]:
         if documents > self._frequencies_at * STALE_GROWTH or len(self._frequencies) > KNOWN_FREQUENCIES:
             self._frequencies = {}
             self._frequencies_at = documents
         known = self._frequencies
-        for term in terms:
-            if term not in known:
-                found = connection.execute(f"SELECT doc FROM {self._table}_vocabulary WHERE term = ?", (term,)).get
+        for word in words:
+            if word not in known:
+                found = self._frequency(connection, word)
                 if found:  # what is not there yet may come with the next batch
-                    known[term] = found
-        return {term: known.get(term, 0) for term in terms}
+                    known[word] = found
+        return {word: known.get(word, 0) for word in words}
+
+    def _frequency(self, connection: apsw.Connection, word: str) -> int:
+        terms = self.analyze(word)
+        if len(terms) != 1:
+            return 0
+        query = f"SELECT doc FROM {self._table}_vocabulary WHERE term = ?"
+        return connection.execute(query, (terms[0],)).get or 0
 
     def _open_reader(self) -> apsw.Connection:
         connection = open_reader(self._path)
