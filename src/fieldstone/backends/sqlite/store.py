@@ -22,6 +22,7 @@ from fieldstone.ports.views import Change
 FAST_COMMIT_MS: Final = 2.0  # a disk this fast is waited for on the spot: two hops to a thread cost as much
 NEW_READING_WEIGHT: Final = 0.2  # in the running mean of commit times
 CHECKPOINT_PAGES: Final = 1_000  # SQLite's own default; done beside the commits, not inside one
+FEW_PAGES: Final = 150  # saved in less time than a few commits take
 WAL_LIMIT_PAGES: Final = 16_000  # 64 MiB: past it writers wait for a checkpoint, so the WAL stays bounded
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class SqliteStore:
         self._mean_commit_ms = 0.0
         self._wal_pages = 0
         self._checkpoint: asyncio.Future[None] | None = None
+        self._pages_at_checkpoint = 0
         self._nearly_saved = False
         self._writer.set_wal_hook(self._note_wal_pages)
 
@@ -164,6 +166,7 @@ class SqliteStore:
     def _checkpoint_if_due(self) -> None:
         if self._wal_pages >= CHECKPOINT_PAGES and self._checkpoint is None:
             loop = asyncio.get_running_loop()
+            self._pages_at_checkpoint = self._wal_pages
             self._checkpoint = loop.run_in_executor(self._checkpointer, self._run_checkpoint)
             self._checkpoint.add_done_callback(self._checkpoint_done)
 
@@ -181,11 +184,13 @@ class SqliteStore:
             connection.close()
 
     async def _let_wal_start_again(self) -> None:
-        """After a checkpoint only the few pages that came meanwhile are left. With these saved, too, the next commit
-        writes over the WAL from its beginning; a WAL that only grows makes each commit half as slow again, since the
-        file system has to write down the file's new size."""
+        """After a checkpoint in quiet times only a few pages are left, which came meanwhile. With these saved, too, the
+        next commit writes over the WAL from its beginning; a WAL that only grows makes each commit half as slow again,
+        since the file system has to write down the file's new size. Under load they are many, and nobody waits."""
         if self._nearly_saved:
             self._nearly_saved = False
+            if self._wal_pages - self._pages_at_checkpoint > FEW_PAGES:
+                return
             try:
                 await self._in_thread(lambda: self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
             except apsw.Error:
