@@ -183,7 +183,8 @@ class TextFollower:
             except FieldError as full:  # reads go on without room: what is not indexed is scanned
                 logger.warning("text index is behind", code=full.code, units=len(batch))
         self._tail.update({waiting.document.seq: waiting for waiting in batch})
-        self._schedule()
+        if self._timer is None and not self._closed:  # the disk has just refused: not at once
+            self._timer = asyncio.get_running_loop().call_later(RETRY_MS / 1e3, self._start)
 
     async def _keep_drafts(self, rows: list[UnitRow]) -> None:
         texts = await self._store.texts.get([row.seq for row in rows])
