@@ -18,7 +18,7 @@ from benchmarks.corpus import AGENTS, ROLES, hints, rows
 from benchmarks.figures import Figure, Report, percentile
 from fieldstone import open_field
 from fieldstone.backends.analysis import Analyzer
-from fieldstone.field.attune import LEAST_POSTINGS, POSTINGS_SHARE
+from fieldstone.field.ranking import LEAST_POSTINGS, POSTINGS_SHARE
 from fieldstone.ports.text_index import prune
 from fieldstone.retrieval.words import Query
 

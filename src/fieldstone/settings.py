@@ -4,13 +4,31 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, Literal, get_args, get_type_hints
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from msgspec import Struct
 
 ENV_PREFIX: Final = "FIELDSTONE_"
 DEFAULT_DB: Final = "fieldstone.db"
+
+EmbedderKind = Literal["static", "onnx", "openai", "none"]
+
+
+class Secret:
+    """A setting that nothing prints: only who asks for it by name sees it."""
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __str__(self) -> str:
+        return "***"
+
+    __repr__ = __str__
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -29,6 +47,17 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     epoch_leap: int = 10_000
     log_reads: bool = True
     remember_replies_hours: float = 24.0
+    embedder: EmbedderKind = "static"
+    embedder_url: str | None = None
+    embedder_key: Secret | None = None
+    embedder_model: str | None = None
+    embedder_dimension: int | None = None
+    embedder_batch: int = 64
+    embedder_timeout_ms: int = 10_000
+    enrichment_timeout_ms: int = 50
+    detect_conflicts: bool = True
+    detection_timeout_ms: int = 50
+    weights: dict[str, float] = {}
     log_level: str = "info"
     log_format: str = "auto"
 
@@ -47,6 +76,18 @@ SETTING_HELP: Final[Mapping[str, str]] = {
     "epoch_leap": "How far ahead of the field's clock a caller's epoch may be.",
     "log_reads": "Whether ATTUNE and DETECT leave their compact event in the log.",
     "remember_replies_hours": "How long an answer is remembered for a message that is sent again.",
+    "embedder": "What makes vectors of texts: static (in the package), onnx (better and slower, an extra), openai "
+    "(an endpoint), or none.",
+    "embedder_url": "The endpoint of openai, such as http://127.0.0.1:11434/v1",
+    "embedder_key": "The endpoint's key, if it wants one.",
+    "embedder_model": "The endpoint's model.",
+    "embedder_dimension": "How many numbers a vector is to have, where the endpoint lets one choose; else it decides.",
+    "embedder_batch": "How many texts the endpoint gets at once.",
+    "embedder_timeout_ms": "How long the endpoint may take for an answer.",
+    "enrichment_timeout_ms": "How long RECORD's answer waits for the unit's vector; a later one is made up for.",
+    "detect_conflicts": "Whether the field itself looks for units that contradict each other.",
+    "weights": "Weights of ATTUNE's factors that differ from the table's, as in lexical=0.5,recency=0.2",
+    "detection_timeout_ms": "How long RECORD's answer waits for the search for conflicts; later ones are still found.",
     "log_level": "debug, info, warning or error.",
     "log_format": "json, console, or auto: console in a terminal, json elsewhere.",
 }
@@ -101,13 +142,16 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _parsed(name: str, text: str) -> Any:
-    return [part.strip() for part in text.split(",") if part.strip()] if name == "memory_types" else text
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if name == "weights":
+        return {factor.strip(): weight for factor, _, weight in (part.partition("=") for part in parts)}
+    return parts if name == "memory_types" else text
 
 
 def _checked(name: str, value: Any, source: str, *, strict: bool = True) -> Any:
     expected = get_type_hints(Settings)[name]
     try:
-        return msgspec.convert(value, expected, strict=strict)
+        return msgspec.convert(value, expected, strict=strict, dec_hook=_secret)
     except msgspec.ValidationError as error:
         kinds = [getattr(kind, "__name__", str(kind)) for kind in get_args(expected) or (expected,)]
         raise BadSettings(f"{name} ({source}) is wrong: it takes {' or '.join(kinds)}. {SETTING_HELP[name]}") from error
@@ -122,6 +166,11 @@ def _whole(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
         "max_body_bytes": 1_000 <= settings.max_body_bytes <= 10_000_000,
         "max_bytes": settings.max_bytes is None or settings.max_bytes >= 1_000_000,
         "remember_replies_hours": settings.remember_replies_hours >= 0,
+        "embedder_dimension": settings.embedder_dimension is None or 1 <= settings.embedder_dimension <= 8_192,
+        "embedder_batch": 1 <= settings.embedder_batch <= 2_048,
+        "embedder_timeout_ms": 1 <= settings.embedder_timeout_ms <= 600_000,
+        "enrichment_timeout_ms": 0 <= settings.enrichment_timeout_ms <= 60_000,
+        "detection_timeout_ms": 0 <= settings.detection_timeout_ms <= 60_000,
         "log_level": settings.log_level in ("debug", "info", "warning", "error"),
         "log_format": settings.log_format in ("json", "console", "auto"),
         "memory_types": len(settings.memory_types) <= 200,
@@ -131,4 +180,48 @@ def _whole(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
     for name, fine in bounds.items():
         if not fine:
             raise BadSettings(f"{name} ({sources[name]}) is out of its range. {SETTING_HELP[name]}")
+    _check_embedder(settings, sources)
     return settings
+
+
+_OF_ENDPOINT: Final = ("embedder_url", "embedder_key", "embedder_model", "embedder_dimension")
+
+
+def _check_embedder(settings: Settings, sources: Mapping[str, str]) -> None:
+    """An endpoint that is half described, or described and not used, is a mistake that nobody would notice."""
+    given = [name for name in _OF_ENDPOINT if getattr(settings, name) is not None]
+    if settings.embedder in ("static", "onnx") and given:
+        raise BadSettings(
+            f"{given[0]} ({sources[given[0]]}) is for embedder = openai, and embedder is {settings.embedder}."
+        )
+    if settings.embedder == "openai":
+        for name in ("embedder_url", "embedder_model"):
+            if not getattr(settings, name):
+                raise BadSettings(f"embedder = openai ({sources['embedder']}) needs {name}. {SETTING_HELP[name]}")
+        _check_endpoint(settings, sources)
+
+
+def _check_endpoint(settings: Settings, sources: Mapping[str, str]) -> None:
+    address = _split(settings.embedder_url or "")
+    if address is None or address.scheme not in ("http", "https") or not address.hostname:
+        raise BadSettings(f"embedder_url ({sources['embedder_url']}) is not a URL of http or https.")
+    if "@" in address.netloc or address.query or address.fragment:
+        raise BadSettings(f"embedder_url ({sources['embedder_url']}) holds more than an address: use embedder_key.")
+    key = settings.embedder_key.reveal() if settings.embedder_key else "none"
+    if not key or not all("!" <= character <= "~" for character in key):
+        raise BadSettings(f"embedder_key ({sources['embedder_key']}) is empty, or has characters that no key has.")
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        address = urlsplit(url)
+        _ = address.port  # it is read, and refused, only when it is asked for
+    except ValueError:
+        return None
+    return address
+
+
+def _secret(kind: type, value: Any) -> Secret:
+    if kind is not Secret or not isinstance(value, str):
+        raise TypeError("a secret is a text")
+    return Secret(value)

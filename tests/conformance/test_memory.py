@@ -9,10 +9,12 @@ from fieldstone.testing import (
     KEY,
     ContentStoreTests,
     EventLogTests,
+    MarksTests,
     OpenStore,
     RepliesTests,
     StoreTests,
     TextIndexTests,
+    VectorStoreTests,
     ViewsTests,
 )
 
@@ -41,3 +43,9 @@ class TestReplies(RepliesTests): ...
 
 
 class TestTextIndex(TextIndexTests): ...
+
+
+class TestMarks(MarksTests): ...
+
+
+class TestVectorStore(VectorStoreTests): ...

@@ -158,10 +158,16 @@ def test_a_message_is_checked_for_its_ids_and_then_for_what_it_asks() -> None:
 
 
 @pytest.mark.parametrize("mode", ["check", "scan"])
-def test_only_the_list_of_conflicts_is_built(mode: Any) -> None:
-    check_detect(Detect("list"), RULES)
+def test_a_lowered_level_knows_only_the_list_of_conflicts(mode: Any) -> None:
+    check_detect(Detect(mode, "mem-1"), RULES)
+    check_detect(Detect("list"), Rules(conformance_level=0))
     with pytest.raises(errors.UnsupportedOperation, match=mode):
-        check_detect(Detect(mode, "mem-1"), RULES)
+        check_detect(Detect(mode, "mem-1"), Rules(conformance_level=0))
+
+
+def test_a_check_needs_its_target() -> None:
+    with pytest.raises(errors.InvalidPayload, match="target_id"):
+        check_detect(Detect("check"), RULES)
 
 
 @given(text=st.text(st.characters(codec=None), min_size=1, max_size=30))

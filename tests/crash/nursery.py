@@ -20,10 +20,10 @@ from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.backends.system import SystemClock, SystemIds
 from fieldstone.core.errors import AgentIdTaken
 from fieldstone.core.replies import Accepted
-from fieldstone.field.field import LocalField, Options, open_local
+from fieldstone.field.field import LocalField, Models, Options, open_local
 from fieldstone.ports.store import Commit, Store
 from fieldstone.redact import shared_harness
-from fieldstone.testing import KEY, FaultyStore
+from fieldstone.testing import KEY, FaultyStore, WordCounter
 from tests.crash.script import AGENTS, agent_name, message
 from tests.messages import attune, register
 
@@ -70,7 +70,12 @@ async def live(job: Job) -> None:
     real = SqliteStore(Path(job.path), KEY)
     store = HastyStore(real) if job.planted_bug else TellingStore(real)
     field = await open_local(
-        store, clock=SystemClock(), ids=SystemIds(), harness=shared_harness, options=Options(version="crash")
+        store,
+        clock=SystemClock(),
+        ids=SystemIds(),
+        harness=shared_harness,
+        models=Models(WordCounter()),
+        options=Options(version="crash"),
     )
     say("opened")
     acknowledged: dict[tuple[int, int], str] = {}

@@ -26,9 +26,9 @@ from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.backends.system import SystemClock, SystemIds
 from fieldstone.core.errors import FieldError, UnitNotFound
 from fieldstone.core.replies import Accepted
-from fieldstone.field.field import LocalField, Options, open_local
+from fieldstone.field.field import LocalField, Models, Options, open_local
 from fieldstone.redact import shared_harness
-from fieldstone.testing import KEY
+from fieldstone.testing import KEY, WordCounter
 from tests.crash.nursery import Job
 from tests.crash.script import AGENTS, agent_name, content, message
 from tests.messages import attune, attuned, register
@@ -151,7 +151,12 @@ async def _look(oracle: Oracle, figures: Figures, cycle: int) -> None:
     """Open the store that was left behind, and compare it with what was told."""
     store = SqliteStore(oracle.path, KEY)
     here = await open_local(
-        store, clock=SystemClock(), ids=SystemIds(), harness=shared_harness, options=Options(version="crash")
+        store,
+        clock=SystemClock(),
+        ids=SystemIds(),
+        harness=shared_harness,
+        models=Models(WordCounter()),
+        options=Options(version="crash"),
     )
     problems = [problem async for problem in _problems(here, oracle, figures)]
     await here.close()

@@ -10,11 +10,11 @@ import apsw
 from fieldstone.audit.verify import Fault, Verification, verify
 from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.core.units import Confidence
-from fieldstone.field.field import LocalField, Options, open_local
+from fieldstone.field.field import LocalField, Models, Options, open_local
 from fieldstone.ports.log import StoredEntry, StoredText
 from fieldstone.ports.store import Store
 from fieldstone.redact import shared_harness
-from fieldstone.testing import KEY, ManualClock, SeededIds
+from fieldstone.testing import KEY, ManualClock, SeededIds, WordCounter
 from tests.messages import accepted, attune, commit, discard, join, record, relation, retract
 
 Column = Literal["log.body", "log.hash", "texts.salt", "texts.body"]
@@ -37,7 +37,12 @@ class Verdict(NamedTuple):
 
 async def open_field(store: Store, *, ids: SeededIds | None = None, clock: ManualClock | None = None) -> LocalField:
     return await open_local(
-        store, clock=clock or ManualClock(), ids=ids or SeededIds(1), harness=shared_harness, options=Options()
+        store,
+        clock=clock or ManualClock(),
+        ids=ids or SeededIds(1),
+        harness=shared_harness,
+        models=Models(WordCounter()),
+        options=Options(detection_timeout_ms=60_000),
     )
 
 

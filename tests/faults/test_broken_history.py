@@ -181,7 +181,7 @@ async def test_a_log_that_grows_while_it_is_walked_is_good(kind: str, tmp_path: 
     store: Store = MemoryStore(KEY) if kind == "memory" else SqliteStore(tmp_path / "field.db", KEY)
     field = await open_field(store)
     await join(field, "ada")
-    growing = GrowingLog(store.log, lambda left: accepted(field, record("ada", f"{left} to come.")), times=6)
+    growing = GrowingLog(store.log, lambda left: accepted(field, record("ada", f"Entry number {left}.")), times=6)
     found = await verify(FaultyStore(store, log=growing))
     assert found == Verification(True, 8, 8, found.head, None)
     await field.close()

@@ -42,7 +42,7 @@ async def test_a_rebuild_whose_caller_goes_away_is_finished_and_every_unit_is_fo
     field = await open_field(SqliteStore(tmp_path / "field.db", KEY))
     reply = await field.send(attune("grace", "quagga", max_units=2 * UNITS))
     assert isinstance(reply, AttuneReply)
-    assert [found.factors["match"] for found in reply.record if found.factors] == [1.0] * (UNITS + 1)
+    assert [found.factors["lexical"] for found in reply.record if found.factors] == [1.0] * (UNITS + 1)
     await field.close()
 
 

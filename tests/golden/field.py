@@ -9,10 +9,10 @@ from msgspec import Struct, json
 from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.core.requests import Detect, Message
 from fieldstone.core.units import Confidence
-from fieldstone.field.field import LocalField, Options, open_local
+from fieldstone.field.field import LocalField, Models, Options, open_local
 from fieldstone.ports.store import Store
 from fieldstone.redact import shared_harness
-from fieldstone.testing import KEY, ManualClock, SeededIds
+from fieldstone.testing import KEY, ManualClock, SeededIds, WordCounter
 from tests.messages import (
     accepted,
     attune,
@@ -42,7 +42,14 @@ class Facts(Struct, frozen=True):
 
 
 async def open_on(store: Store, clock: ManualClock) -> LocalField:
-    return await open_local(store, clock=clock, ids=SeededIds(20250615), harness=shared_harness, options=Options())
+    return await open_local(
+        store,
+        clock=clock,
+        ids=SeededIds(20250615),
+        harness=shared_harness,
+        models=Models(WordCounter()),
+        options=Options(detection_timeout_ms=60_000),
+    )
 
 
 async def facts_of(field: LocalField, store: Store) -> Facts:

@@ -23,6 +23,9 @@ from fieldstone.core.events import (
     UnitCommitted,
     UnitContested,
     UnitDiscarded,
+    UnitEchoed,
+    UnitEnriched,
+    UnitPending,
     UnitRecorded,
     UnitReinstated,
     UnitRetracted,
@@ -118,6 +121,9 @@ FIRST_VERSION: Final[dict[str, tuple[Sample, ...]]] = {
     ),
     "unit.superseded": (Sample(Entry(9, 5, AT_MS, UnitSuperseded(unit=7, by_unit=8))),),
     "unit.contested": (Sample(Entry(9, 5, AT_MS, UnitContested(unit=7, conflict=8))),),
+    "unit.pending": (Sample(Entry(8, 5, AT_MS, UnitPending(unit=7))),),
+    "unit.enriched": (Sample(Entry(9, 5, AT_MS, UnitEnriched(unit=7))),),
+    "unit.echoed": (Sample(Entry(9, 5, AT_MS, UnitEchoed(unit=7, of=4))),),
     "unit.reinstated": (Sample(Entry(9, 5, AT_MS, UnitReinstated(unit=7))),),
     "conflict.detected": (
         Sample(

@@ -13,11 +13,11 @@ from fieldstone.core.errors import FieldError
 from fieldstone.core.events import ClockRaised, ConflictsListed, ContextAttuned, decode_entry
 from fieldstone.core.replies import Reply
 from fieldstone.core.requests import Message
-from fieldstone.field.field import LocalField, Options, open_local
+from fieldstone.field.field import LocalField, Models, Options, open_local
 from fieldstone.ports.log import Head
 from fieldstone.ports.store import Store
 from fieldstone.redact import shared_harness
-from fieldstone.testing import KEY, ManualClock, SeededIds
+from fieldstone.testing import KEY, ManualClock, SeededIds, WordCounter
 
 T = TypeVar("T")
 Outcome = Reply | FieldError
@@ -37,7 +37,12 @@ class Place:
 
     async def open(self) -> None:
         self.field = await open_local(
-            self.store, clock=self.clock, ids=self.ids, harness=shared_harness, options=Options()
+            self.store,
+            clock=self.clock,
+            ids=self.ids,
+            harness=shared_harness,
+            models=Models(WordCounter()),
+            options=Options(detection_timeout_ms=60_000),
         )
 
 

@@ -195,4 +195,4 @@ def warnings(body: Body) -> Sequence[tuple[str, str]]:
 
 def options(**rules: Any) -> Options:
     """Options with these rules."""
-    return Options(rules=Rules(**rules), version="test")
+    return Options(rules=Rules(**rules), version="test", detection_timeout_ms=60_000)

@@ -22,6 +22,7 @@ async def test_attune_answers_units_conflicts_budget_and_epoch(team: Rig) -> Non
         "units_available": 1,
         "tokens_used": None,
         "tokens_budget": None,
+        "left_out": {"over_budget": 0, "below_threshold": 0, "duplicate": 0, "over_max_units": 0, "units": []},
     }
     [found] = answer["record"]
     assert found["memory_unit"] == plain(await team.unit(unit_id))
@@ -79,7 +80,7 @@ async def test_a_unit_is_found_by_its_words_as_soon_as_it_is_acknowledged(team: 
         unit_id = await team.record("ada", f"Observation about topic{n}.")
         answer = await team.attune("eve", f"topic{n}", max_units=1)
         assert ids(answer) == [unit_id]
-        assert answer["record"][0]["factors"]["match"] == 1.0
+        assert answer["record"][0]["factors"]["lexical"] == 1.0
 
 
 @requirement("akashik:attune:max-units", "akashik:attune:budget-counts")

@@ -34,7 +34,12 @@ async def test_list_answers_every_conflict_resolved_ones_included(team: Rig) -> 
     assert set(answer) >= {"status", "conflicts", "scan_coverage"}
     assert answer["status"] == "ok"
     assert [conflict["id"] for conflict in answer["conflicts"]] == list(found.values())
-    assert answer["scan_coverage"] == {"units_scanned": 0, "new_conflicts_found": 0}
+    assert answer["scan_coverage"] == {
+        "units_scanned": 0,
+        "new_conflicts_found": 0,
+        "complete": True,
+        "next_after_epoch": None,
+    }
     assert answer["epoch"] == await team.epoch()
 
 
@@ -92,13 +97,17 @@ async def test_an_unknown_mode_is_refused(team: Rig, payload: Body) -> None:
     assert "mode" in refusal["message"]
 
 
-@requirement("akashik:detect:check-and-scan-unbuilt", "akashik:errors:http-status")
-@pytest.mark.parametrize("payload", [{"mode": "check", "target_id": "mem-1"}, {"mode": "scan"}], ids=repr)
-async def test_check_and_scan_are_not_built(team: Rig, payload: Body) -> None:
-    refusal = await team.refused("UNSUPPORTED_OPERATION", "DETECT", "eve", payload)
-    assert payload["mode"] in refusal["message"]
-    assert refusal["recoverable"] is False
-    assert (await team.send("DETECT", "eve", payload)).status == 501
+@requirement("akashik:detect:check-target", "akashik:errors:payload-names-field")
+async def test_a_check_without_a_target_is_refused_and_an_unknown_target_is_not_found(team: Rig) -> None:
+    refusal = await team.refused("INVALID_PAYLOAD", "DETECT", "eve", {"mode": "check"})
+    assert "target_id" in refusal["message"]
+    await team.refused("UNIT_NOT_FOUND", "DETECT", "eve", {"mode": "check", "target_id": "mem-1"})
+
+
+@requirement("akashik:detect:check-target")
+async def test_another_agents_draft_cannot_be_checked(team: Rig) -> None:
+    draft = await team.draft("ada")
+    await team.refused("UNIT_NOT_FOUND", "DETECT", "eve", {"mode": "check", "target_id": draft})
 
 
 @requirement("akashik:detect:registered-only")

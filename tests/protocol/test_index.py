@@ -50,13 +50,13 @@ async def test_scores_are_the_same_when_half_of_the_units_are_indexed_and_when_a
 async def test_a_word_that_was_asked_for_before_anybody_used_it_is_found_afterwards(team: Rig) -> None:
     await record_some(team, 40)
     await caught_up(team)
-    assert all(found["match"] == 0 for found in factors(await team.attune("eve", "zanzibar")).values())
+    assert all(found["lexical"] == 0 for found in factors(await team.attune("eve", "zanzibar")).values())
     unit_id = await team.record("ada", "We opened an office in Zanzibar.")
     fresh = await team.attune("eve", "zanzibar")
-    assert factors(fresh)[unit_id]["match"] == 1
+    assert factors(fresh)[unit_id]["lexical"] == 1
     await caught_up(team)
     indexed = await team.attune("eve", "zanzibar")
-    assert factors(indexed)[unit_id]["match"] == 1
+    assert factors(indexed)[unit_id]["lexical"] == 1
     assert scores(indexed) == scores(fresh)
 
 
@@ -79,14 +79,16 @@ async def test_scores_are_the_same_before_and_after_a_rebuild_that_finds_units_n
 @requirement("akashik:attune:others-drafts-excluded", "akashik:attune:score-independent")
 async def test_what_others_draft_weighs_in_nobodys_scores(team: Rig) -> None:
     await record_some(team, 10)
-    before = {unit_id: found["match"] for unit_id, found in factors(await team.attune("eve", "pricing topic7")).items()}
+    before = {
+        unit_id: found["lexical"] for unit_id, found in factors(await team.attune("eve", "pricing topic7")).items()
+    }
     for _ in range(5):
         await team.draft("ben", "topic7 topic7 pricing")
     for wait in (False, True):
         if wait:
             await caught_up(team)
         after = factors(await team.attune("eve", "pricing topic7"))
-        assert {unit_id: found["match"] for unit_id, found in after.items()} == before
+        assert {unit_id: found["lexical"] for unit_id, found in after.items()} == before
 
 
 @requirement("akashik:scope:include-drafts")
@@ -94,4 +96,4 @@ async def test_own_drafts_are_found_by_their_words_too(team: Rig) -> None:
     await record_some(team, 5)
     draft = await team.draft("ada", "An office in Zanzibar.")
     found = factors(await team.attune("ada", "zanzibar", include_drafts=True))
-    assert found[draft]["match"] == 1
+    assert found[draft]["lexical"] == 1

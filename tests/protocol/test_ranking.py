@@ -6,6 +6,7 @@ The favoured unit is always recorded first, so that what is tested has to win ag
 from itertools import pairwise
 
 import pytest
+from msgspec import to_builtins
 
 from fieldstone.retrieval.score import WEIGHTS
 from tests.protocol.rig import Rig, attunement, factors, ids, reasons, relation, scores, unit
@@ -175,8 +176,8 @@ async def test_the_score_is_the_weighted_mean_of_the_factors_that_are_shown(team
         answer = await team.attune("eve", hint, interests=interests, role="researcher")
         for found in answer["record"]:
             shown = found["factors"]
-            expected = {"recency", "type", "role"}
-            expected |= {"match"} if hint else set()
+            expected = {"recency", "type", "role", "confidence", "proximity"}
+            expected |= {"lexical", "surroundings"} if hint else set()
             expected |= {"interests"} if interests else set()
             assert set(shown) == expected
             assert all(0.0 <= value <= 1.0 for value in shown.values())
@@ -199,9 +200,9 @@ async def test_the_reason_names_the_factors_that_counted_and_no_others(team: Rig
     assert "hint" not in told[other]
     assert "your role" not in told[other]
     assert "observation" in told[other].lower()
-    assert factors(answer)[other]["match"] == factors(answer)[other]["role"] == 0
+    assert factors(answer)[other]["lexical"] == factors(answer)[other]["role"] == 0
     strongest = max(factors(answer)[matching], key=lambda name: WEIGHTS[name] * factors(answer)[matching][name])
-    assert strongest == "match"
+    assert strongest == "lexical"
     assert told[matching].index("pricing") < told[matching].index("role"), "the strongest factor is told first"
 
 
@@ -209,7 +210,7 @@ async def test_the_reason_names_the_factors_that_counted_and_no_others(team: Rig
 async def test_a_draft_is_as_recent_as_its_commit(team: Rig) -> None:
     draft = await team.draft("ada")
     between = await team.record("ada")
-    confidence = {"score": 0.8, "reasoning": "two reports agree"}
+    confidence = to_builtins((await team.unit(between)).confidence)
     await team.ask("COMMIT", "ada", {"memory_unit_id": draft, "confidence": confidence})
     told = scores(await team.attune("eve"))
     assert told[draft] > told[between]

@@ -8,7 +8,7 @@ from tests.protocol.rig import EVERYTHING, Body, OpenRig, Rig, attunement, ids, 
 from tests.requirements import requirement
 
 SCOPE: Body = {"role": "analyst", "max_units": 10}
-NOT_BUILT: Body = {
+NOT_AT_LEVEL_0: Body = {
     "max_tokens": 500,
     "active_task_id": "task-7",
     "temporal_layers": ["past", "present", "future"],
@@ -156,30 +156,6 @@ async def test_a_bad_value_in_a_field_that_is_not_in_force_is_still_refused(team
     assert next(iter(bad)) in refusal["message"]
 
 
-@requirement("akashik:scope:extended-ignored")
-async def test_every_field_that_is_not_built_is_ignored_with_a_warning_that_names_it(team: Rig) -> None:
-    for _ in range(3):
-        await team.record("ada")
-    plain = await team.attune("eve")
-    for name, value in NOT_BUILT.items():
-        answer = await team.attune("eve", **{name: value})
-        [(code, message)] = warnings(answer)
-        assert code == "FIELD_IGNORED"
-        assert name in message
-        assert answer["record"] == plain["record"]
-    assert len(warnings(await team.attune("eve", **NOT_BUILT))) == len(NOT_BUILT)
-
-
-@requirement("akashik:scope:extended-ignored")
-async def test_the_format_summary_is_not_built_and_brings_the_whole_unit_with_a_warning(team: Rig) -> None:
-    await team.record("ada")
-    answer = await team.attune("eve", payload={"format": "summary"})
-    [(code, message)] = warnings(answer)
-    assert code == "FIELD_IGNORED"
-    assert "summary" in message
-    assert answer["record"] == (await team.attune("eve"))["record"]
-
-
 @requirement("akashik:scope:extended-by-level")
 async def test_a_lowered_level_ignores_the_extended_fields_above_it_with_a_warning(rigs: OpenRig) -> None:
     field = await rigs(options(conformance_level=0))
@@ -187,7 +163,11 @@ async def test_a_lowered_level_ignores_the_extended_fields_above_it_with_a_warni
     first = await field.record("ada", "Pricing in Europe.", confidence=...)
     second = (await field.ask("RECORD", "ada", unit("The weather.", confidence=...)))["epoch"]
     plain = await field.attune("eve")
-    for extended in ({"interests": ["pricing"]}, {"since_epoch": second}, {"max_tokens": 500}):
+    for extended in (
+        {"interests": ["pricing"]},
+        {"since_epoch": second},
+        *({name: NOT_AT_LEVEL_0[name]} for name in NOT_AT_LEVEL_0),
+    ):
         answer = await field.attune("eve", **extended)
         assert any(code == "FIELD_IGNORED" and next(iter(extended)) in said for code, said in warnings(answer)), (
             extended

@@ -183,6 +183,7 @@ async def test_a_unit_is_the_same_after_a_restart_and_after_a_rebuild(team: Rig)
     target = await team.record("ben")
     await team.record("ada", relations=[relation("contradicts", target, description="no")], session="sprint-7")
     await team.ask("RECORD", "ada", FULL)
+    await team.ask("ATTUNE", "eve", attunement("size"))  # what is related to what it was shown counts from now on
     before = await team.ask("ATTUNE", "eve", attunement("size"))
     await team.restart()
     assert await team.ask("ATTUNE", "eve", attunement("size")) == before

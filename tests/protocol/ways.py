@@ -15,13 +15,14 @@ from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.client.door import Door
 from fieldstone.client.remote import RemoteField
 from fieldstone.core.errors import FieldError, InternalError
-from fieldstone.field.field import LocalField, Options, open_local
+from fieldstone.field.field import LocalField, Models, Options, open_local
 from fieldstone.ports.log import FieldKey
 from fieldstone.ports.store import Store
 from fieldstone.redact import shared_harness
 from fieldstone.servers.http.app import HttpApp
 from fieldstone.servers.http.serve import Serving, start
 from fieldstone.settings import Settings
+from fieldstone.testing import WordCounter
 from fieldstone.testing.world import ManualClock, SeededIds
 from fieldstone.wire.errors import error_body, http_status
 from fieldstone.wire.messages import BadMessage, decode_message
@@ -158,7 +159,14 @@ async def open_field_at(place: Place) -> LocalField:
         store = SqliteStore(place.path, KEY, max_bytes=place.max_bytes)
     if place.wrap is not None:
         store = place.wrap(store)
-    return await open_local(store, clock=place.clock, ids=place.ids, harness=shared_harness, options=place.options)
+    return await open_local(
+        store,
+        clock=place.clock,
+        ids=place.ids,
+        harness=shared_harness,
+        models=Models(WordCounter()),
+        options=place.options,
+    )
 
 
 def on_disk(folder: Path) -> bytes:

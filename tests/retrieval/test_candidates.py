@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fieldstone.core.vocabulary import SHOWN_STATUSES, UnitStatus
 from fieldstone.ports.views import CommitUnit, PutUnit, SetUnitStatus, UnitRow
 from fieldstone.projections.columns import FIRST_CAPACITY, STATUS_CODES, UnitColumns
+from fieldstone.projections.relations import Relations
 from fieldstone.retrieval.candidates import Filter, candidates
 from tests.retrieval.units import row, snapshot
 
@@ -53,7 +54,7 @@ def may_be_seen(unit: UnitRow, wanted: Filter) -> bool:
 @given(drawn=drawn_rows, wanted=filters)
 def test_the_mask_is_what_the_contract_says_unit_by_unit(drawn: list[dict[str, Any]], wanted: Filter) -> None:
     rows = [row(seq, **fields) for seq, fields in enumerate(drawn, start=1)]
-    mask = candidates(snapshot(rows), wanted)
+    mask = candidates(snapshot(rows), wanted, Relations())
     assert mask.tolist() == [may_be_seen(unit, wanted) for unit in rows]
 
 
@@ -61,7 +62,7 @@ def test_the_mask_is_what_the_contract_says_unit_by_unit(drawn: list[dict[str, A
 def test_asking_twice_gives_the_same_and_changes_nothing(drawn: list[dict[str, Any]], wanted: Filter) -> None:
     units = snapshot([row(seq, **fields) for seq, fields in enumerate(drawn, start=1)])
     before = [array.tolist() for array in (units.status, units.agent, units.session, units.archived)]
-    assert candidates(units, wanted).tolist() == candidates(units, wanted).tolist()
+    assert candidates(units, wanted, Relations()).tolist() == candidates(units, wanted, Relations()).tolist()
     assert [array.tolist() for array in (units.status, units.agent, units.session, units.archived)] == before
 
 

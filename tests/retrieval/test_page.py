@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from fieldstone.projections.columns import Snapshot
 from fieldstone.retrieval.candidates import Mask
-from fieldstone.retrieval.page import AUTHOR_DECAY, by_epoch, by_relevance
+from fieldstone.retrieval.page import AUTHOR_DECAY, Rows, by_epoch, pool_of
+from fieldstone.retrieval.page import by_relevance as choose
 from fieldstone.retrieval.score import Values
 from tests.requirements import requirement
 from tests.retrieval.units import row, snapshot
@@ -22,6 +23,10 @@ drawn = st.lists(
     max_size=60,
 )
 Drawn = list[tuple[int, float, bool]]
+
+
+def by_relevance(units: Snapshot, mask: Mask, scores: Values, most: int) -> Rows:
+    return choose(units, pool_of(units, mask, scores, most), scores, most)
 
 
 def field_of(units: Drawn) -> tuple[Snapshot, Mask, Values]:
@@ -89,7 +94,7 @@ def test_a_unit_that_is_worth_more_than_the_decay_takes_is_chosen_before_another
     others = [(2, 0.4, True), (3, barely - 0.01, True)]
     made, mask, scores = field_of([(1, 0.5, True), (1, 0.5, True), *others])
     assert by_relevance(made, mask, scores, 3).tolist() == [1, 0, 3]
-    made, mask, scores = field_of([(1, 0.5, True), (1, 0.5, True), (2, 0.49, True), (3, barely + 0.01, True)])
+    made, mask, scores = field_of([(1, 0.5, True), (1, 0.5, True), (2, 0.4999, True), (3, barely + 0.001, True)])
     assert by_relevance(made, mask, scores, 3).tolist() == [1, 2, 3]
 
 

@@ -23,6 +23,9 @@ from fieldstone.core.events import (
     UnitCommitted,
     UnitContested,
     UnitDiscarded,
+    UnitEchoed,
+    UnitEnriched,
+    UnitPending,
     UnitRecorded,
     UnitReinstated,
     UnitRetracted,
@@ -36,11 +39,14 @@ from fieldstone.ports.views import (
     CommitUnit,
     ConflictRow,
     KeepHint,
+    MarkEcho,
     NameRow,
     PutAgent,
     PutConflict,
     PutName,
+    PutRelation,
     PutUnit,
+    RelationRow,
     ResolveConflict,
     SetUnitStatus,
     UnitRow,
@@ -57,8 +63,14 @@ def unit_row(**fields: Any) -> UnitRow:
     return plain._replace(**fields)
 
 
+PUT_RELATIONS = [
+    PutRelation(RelationRow(9, place, relation.type, relation.target))
+    for place, relation in enumerate(RELATIONS)
+    if relation.target is not None
+]
+
 CASES: list[tuple[AnyEvent, Sequence[Change]]] = [
-    (UnitRecorded(mode="committed", score=0.5, relations=RELATIONS, **RECORDED), [PutUnit(unit_row())]),
+    (UnitRecorded(mode="committed", score=0.5, relations=RELATIONS, **RECORDED), [PutUnit(unit_row()), *PUT_RELATIONS]),
     (UnitRecorded(mode="draft", **RECORDED), [PutUnit(unit_row(mode="draft", status="draft", score=None))]),
     (UnitCommitted(unit=5, by=1, score=0.7), [CommitUnit(5, 7, 9, 0.7)]),
     (UnitDiscarded(unit=5, by=1), [SetUnitStatus(5, "retracted")]),
@@ -66,6 +78,9 @@ CASES: list[tuple[AnyEvent, Sequence[Change]]] = [
     (UnitSuperseded(unit=5, by_unit=8), [SetUnitStatus(5, "superseded")]),
     (UnitContested(unit=5, conflict=6), [SetUnitStatus(5, "contested")]),
     (UnitReinstated(unit=5), [SetUnitStatus(5, "active")]),
+    (UnitPending(unit=5), [SetUnitStatus(5, "pending_enrichment")]),
+    (UnitEnriched(unit=5), [SetUnitStatus(5, "active")]),
+    (UnitEchoed(unit=5, of=3), [MarkEcho(5, 3)]),
     (AgentRegistered(agent=1, authority=4), [PutAgent(AgentRow(1, 9, "idle", 4))]),
     (
         AgentDeregistered(agent=1, registration=2, authority=4, by=1),

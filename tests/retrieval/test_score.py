@@ -101,7 +101,7 @@ def sentence(**factors: float) -> str:
 
 @requirement("akashik:attune:reason", "akashik:attune:reason-from-factors")
 def test_the_reason_tells_the_strongest_factor_first_and_leaves_out_what_did_not_count() -> None:
-    told = sentence(match=0.9, interests=0.5, recency=0.9, type=1.0, role=0.0)
+    told = sentence(lexical=0.9, interests=0.5, recency=0.9, type=1.0, role=0.0)
     assert told.startswith("Human directive by ada (operator): matches your hint on “pricing”, “regions”")
     assert "and 1 more" in told
     assert "energy" in told
@@ -112,7 +112,7 @@ def test_the_reason_tells_the_strongest_factor_first_and_leaves_out_what_did_not
 
 @requirement("akashik:attune:reason")
 def test_a_unit_for_which_nothing_speaks_has_a_reason_too() -> None:
-    assert "little else" in sentence(match=0.0, recency=0.0, type=0.0, role=0.0)
+    assert "little else" in sentence(lexical=0.0, recency=0.0, type=0.0, role=0.0)
 
 
 @pytest.mark.parametrize(("role", "said"), [(1.0, "has your role"), (0.5, "close to yours")])

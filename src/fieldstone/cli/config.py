@@ -36,7 +36,7 @@ def show(config: Path | None, as_json: bool) -> None:
       FIELDSTONE_PORT=9000 fieldstone config show --config fieldstone.toml --json
     """
     loaded = load_settings(config=config)
-    values = {name: _shown(value) for name, value in to_builtins(loaded.values).items()}
+    values = {name: _shown(value) for name, value in to_builtins(loaded.values, enc_hook=str).items()}
     if as_json:
         settings = {
             name: {"value": values[name], "source": loaded.sources[name], "help": text}

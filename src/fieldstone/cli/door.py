@@ -78,6 +78,14 @@ async def opened(where: Where, *, make: bool = False) -> "AsyncIterator[Field]":
         yield field
 
 
+@asynccontextmanager
+async def opened_for_a_while(settings: Settings) -> "AsyncIterator[Field]":
+    """A field in memory, with these settings and nothing in it; it is gone afterwards."""
+    _log_to_stderr()
+    async with fieldstone.Field(lambda: wiring.open_local_field(replace(settings, db=wiring.MEMORY[0]))) as field:
+        yield field
+
+
 async def on_store(
     where: Where, here: "Callable[[Store], Awaitable[T]]", there: "Callable[[Field], Awaitable[T]]"
 ) -> T:

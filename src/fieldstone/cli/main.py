@@ -18,6 +18,8 @@ COMMANDS: Final = {
     "log": ("fieldstone.cli.log", "Show the log: what happened, and when."),
     "verify": ("fieldstone.cli.verify", "Check that the history is as it was written."),
     "rebuild": ("fieldstone.cli.rebuild", "Build the views again from the log."),
+    "reembed": ("fieldstone.cli.reembed", "Make sure that every unit has a vector of the configured model."),
+    "eval": ("fieldstone.cli.eval", "Measure how well ATTUNE finds what it should."),
     "export": ("fieldstone.cli.export", "Write the log and its texts as JSON lines."),
     "import": ("fieldstone.cli.import_lines", "Read in what `fieldstone export` wrote."),
     "config": ("fieldstone.cli.config", "Settings: what they are, and where they come from."),

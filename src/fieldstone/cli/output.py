@@ -4,7 +4,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -51,6 +51,14 @@ def print_pairs(pairs: list[tuple[str, str]], *, indent: str = "") -> None:
     widest = max(len(name) for name, _ in pairs)
     for name, value in pairs:
         click.echo(f"{indent}{name.ljust(widest)}  {one_line(value)}")
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """The first column is what it is about; the others are numbers, and stand under each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *numbers in rows:
+        cells = (number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True))
+        click.echo("  ".join([name.ljust(widths[0]), *cells]))
 
 
 def print_warnings(warnings: Warnings) -> None:

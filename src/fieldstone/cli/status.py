@@ -5,7 +5,7 @@ import click
 from fieldstone.cli.door import opened, run
 from fieldstone.cli.options import Where, json_option, where_options
 from fieldstone.cli.output import in_bytes, print_json, print_pairs
-from fieldstone.core.replies import FieldStatus
+from fieldstone.core.replies import EmbeddingProgress, FieldStatus
 
 
 @click.command("status")
@@ -42,9 +42,16 @@ def print_status(found: FieldStatus, *, indent: str = "") -> None:
             ("conflicts", f"{found.conflicts_open:,} open"),
             ("log", f"{found.log_entries:,} entries"),
             ("text index", f"up to entry {found.text_index_position:,}; what is newer is scanned"),
+            *(("vectors", vectors_line(each)) for each in found.embeddings),
+            ("detection", f"{found.detection_behind:,} units are still to be looked at"),
             ("protocol", f"Akashik {found.protocol_version}, level {found.conformance_level}"),
             ("operations", ", ".join(found.supported_operations)),
             ("version", f"fieldstone {found.version}"),
         ],
         indent=indent,
     )
+
+
+def vectors_line(found: EmbeddingProgress) -> str:
+    made = f"{found.waiting:,} of {found.units:,} units wait for theirs" if found.waiting else "of every unit"
+    return f"{made}; {found.model}{'' if found.state == 'serving' else ', which will serve when it has all of them'}"

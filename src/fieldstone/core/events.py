@@ -86,6 +86,25 @@ class UnitContested(Event, frozen=True, gc=False, tag="unit.contested"):
     conflict: int
 
 
+class UnitPending(Event, frozen=True, gc=False, tag="unit.pending"):
+    """Its embedding failed or is late: it can be found by its words already, and by its meaning later."""
+
+    unit: int
+
+
+class UnitEnriched(Event, frozen=True, gc=False, tag="unit.enriched"):
+    """A pending unit has its embedding now."""
+
+    unit: int
+
+
+class UnitEchoed(Event, frozen=True, gc=False, tag="unit.echoed"):
+    """It restates what its author had just been shown: no new evidence."""
+
+    unit: int
+    of: int
+
+
 class UnitReinstated(Event, frozen=True, gc=False, tag="unit.reinstated"):
     """The last conflict about it is resolved, and it stands."""
 
@@ -136,6 +155,9 @@ AnyEvent = (
     | UnitRetracted
     | UnitSuperseded
     | UnitContested
+    | UnitPending
+    | UnitEnriched
+    | UnitEchoed
     | UnitReinstated
     | ConflictDetected
     | ConflictResolved

@@ -64,6 +64,7 @@ class Accepted(Struct, frozen=True, gc=False):
     conflicts_detected: tuple[str, ...] = ()
     status: Literal["accepted"] = "accepted"
     rejection_reason: None = None
+    conflict_detection: Literal["deferred"] | UnsetType = UNSET
     warnings: Warnings = UNSET
 
 
@@ -76,11 +77,28 @@ class Done(Struct, frozen=True, gc=False):
     warnings: Warnings = UNSET
 
 
+class LeftOutUnit(Struct, frozen=True, gc=False):
+    memory_unit_id: str
+    reason: str
+
+
+class LeftOut(Struct, frozen=True, gc=False):
+    """The receipt: candidates that are not on the page, and why. Counts of all; the first 100 by name."""
+
+    over_budget: int
+    below_threshold: int
+    duplicate: int
+    over_max_units: int
+    units: tuple[LeftOutUnit, ...]
+
+
 class ContextBudget(Struct, frozen=True, gc=False):
     units_returned: int
     units_available: int
     tokens_used: int | None = None
     tokens_budget: int | None = None
+    tokenizer: str | UnsetType = UNSET
+    left_out: LeftOut | UnsetType = UNSET
     next_since_epoch: int | UnsetType = UNSET
 
 
@@ -100,6 +118,8 @@ AttunementOfIds = AttuneReply[UnitRef]
 class ScanCoverage(Struct, frozen=True, gc=False):
     units_scanned: int
     new_conflicts_found: int
+    complete: bool = True
+    next_after_epoch: int | None = None
 
 
 class Detection(Struct, frozen=True, gc=False):
@@ -108,6 +128,15 @@ class Detection(Struct, frozen=True, gc=False):
     epoch: int
     status: Literal["ok"] = "ok"
     warnings: Warnings = UNSET
+
+
+class EmbeddingProgress(Struct, frozen=True, gc=False):
+    """How far the vectors of a model are: `waiting` units have none yet."""
+
+    model: str
+    state: Literal["serving", "preparing"]
+    units: int
+    waiting: int
 
 
 class FieldStatus(Struct, frozen=True, gc=False):
@@ -124,6 +153,8 @@ class FieldStatus(Struct, frozen=True, gc=False):
     conflicts_open: int
     log_entries: int
     text_index_position: int
+    embeddings: tuple[EmbeddingProgress, ...]
+    detection_behind: int
     store: str
     bytes: int
     version: str

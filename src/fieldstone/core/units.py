@@ -69,3 +69,4 @@ class ScopedMemoryUnit(Struct, Generic[Shown], frozen=True, gc=False):
     relevance_reason: str
     format: str
     factors: dict[str, float] | UnsetType = UNSET
+    duplicate_of: str | UnsetType = UNSET

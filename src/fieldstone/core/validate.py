@@ -50,6 +50,11 @@ class Rules(Struct, frozen=True):
     epoch_leap: int = limits.DEFAULT_EPOCH_LEAP
 
     @property
+    def extended_scope(self) -> bool:
+        """As with operations: only a lowered level takes away what is built."""
+        return self.conformance_level >= HIGHEST_COMPLETE_LEVEL
+
+    @property
     def supported_operations(self) -> tuple[Operation, ...]:
         return tuple(op for op in BUILT_OPERATIONS if self._allows(op))
 
@@ -157,8 +162,10 @@ def check_attune(request: Attune) -> None:
 
 
 def check_detect(request: Detect, rules: Rules) -> None:
-    if request.mode != "list":
-        raise UnsupportedOperation(f"DETECT {request.mode} is not built yet; list is.")
+    if request.mode != "list" and not rules.extended_scope:
+        raise UnsupportedOperation(f"DETECT {request.mode} is above conformance level {rules.conformance_level}.")
+    if request.mode == "check" and request.target_id is None:
+        raise InvalidPayload("target_id is missing: check looks at one unit.")
     if request.target_id is not None:
         _check_id(request.target_id, "target_id")
     _check_epoch(request.after_epoch, "after_epoch")

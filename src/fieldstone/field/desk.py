@@ -22,6 +22,7 @@ from fieldstone.core.events import (
     NameKind,
     NameText,
     TextBundle,
+    UnitCommitted,
     UnitRecorded,
     UnitTexts,
     decode_entry,
@@ -60,11 +61,17 @@ class Draft:
         self.epoch = epoch
         self.at_ms = at_ms
         self.events: list[tuple[AnyEvent, TextBundle | None]] = []
+        self.units: list[tuple[int, bool]] = []  # those that come with it, and whether they are new
 
     def append(self, event: AnyEvent, texts: TextBundle | None = None) -> int:
         """The number of the entry that this will be."""
         self.events.append((event, texts))
-        return self._first_seq + len(self.events) - 1
+        seq = self._first_seq + len(self.events) - 1
+        if isinstance(event, UnitRecorded):
+            self.units.append((seq, True))
+        elif isinstance(event, UnitCommitted):
+            self.units.append((event.unit, False))
+        return seq
 
     async def number_of(self, kind: NameKind, name: CleanText) -> int:
         """The number that stands for a name, coined if it is new."""
@@ -161,6 +168,10 @@ class Desk:
         rows = self._conflicts.values()
         return [row for row in rows if row.status != "resolved" and unit in (row.unit_a, row.unit_b)]
 
+    def in_dispute(self, unit: int, other: int) -> bool:
+        here = any({unit, other} == {row.unit_a, row.unit_b} for row in self._conflicts.values())
+        return here or self._state.in_dispute(unit, other)
+
     # --- deciding -----------------------------------------------------------------------------------------------------
 
     def draft(self, received_epoch: int) -> Draft:
@@ -191,6 +202,7 @@ class Desk:
         for (kind, name), number in self._numbers.items():
             state.names.learn(kind, name, number)
         state.columns.apply(self._changes)
+        state.note(self._changes)
         state.hints.extend(self._new_hints)
         for _ in self._erased:
             state.hints.popleft()

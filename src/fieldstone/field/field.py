@@ -1,16 +1,16 @@
 """One open field: it holds the ports, and one line for each thing that can be asked of it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Final, assert_never
 
 import structlog
-from msgspec import Struct
+from msgspec import Struct, field
 
 from fieldstone.audit.verify import Progress, Verification, verify
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.errors import InvalidPayload, ShuttingDown, UnitNotFound
-from fieldstone.core.events import Entry, decode_entry
+from fieldstone.core.events import Entry, UnitTexts, decode_entry
 from fieldstone.core.replies import AgentProfile, FieldCapabilities, FieldStatus, Reply
 from fieldstone.core.requests import (
     Attune,
@@ -31,10 +31,13 @@ from fieldstone.field.cleaning import Cleaning
 from fieldstone.field.commit import Committing
 from fieldstone.field.deregister import Deregistering
 from fieldstone.field.detect import detect
+from fieldstone.field.detecting import Detecting
 from fieldstone.field.discard import Discarding
+from fieldstone.field.following import Enriching, Following
 from fieldstone.field.foreign import Clocks
 from fieldstone.field.forgetting import Forgetting
 from fieldstone.field.idempotency import fingerprint
+from fieldstone.field.meanings import Meanings, OpenEmbedder, no_former
 from fieldstone.field.reads import Reads
 from fieldstone.field.rebuild import Rebuilt, rebuild
 from fieldstone.field.record import Recording
@@ -43,12 +46,15 @@ from fieldstone.field.retract import Retracting
 from fieldstone.field.state import FieldState
 from fieldstone.field.transfer import Imported, export, import_lines
 from fieldstone.field.work import Work
-from fieldstone.field.writer import Writer
+from fieldstone.field.writer import Landed, Outcome, Writer
+from fieldstone.ports.embedder import Embedder
 from fieldstone.ports.lease import Holder, Lease
 from fieldstone.ports.store import Store
+from fieldstone.ports.tokens import TokenCounter
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.projections.text_follower import TextFollower
 from fieldstone.redact import Harness
+from fieldstone.retrieval.score import WEIGHTS
 
 logger = structlog.get_logger("fieldstone.field")
 
@@ -75,6 +81,18 @@ class Options(Struct, frozen=True):
     log_reads: bool = True
     remember_replies_ms: int = 24 * 60 * 60 * 1000
     version: str = ""
+    weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
+    enrichment_timeout_ms: int = 50
+    detect_conflicts: bool = True
+    detection_timeout_ms: int = 50
+
+
+class Models(Struct, frozen=True):
+    """What reads texts for the field. `former` opens the embedder of vectors that another model made."""
+
+    counter: TokenCounter
+    embedder: Embedder | None = None
+    former: OpenEmbedder = no_former
 
 
 class LocalField:
@@ -88,6 +106,7 @@ class LocalField:
         clock: Clock,
         ids: Ids,
         harness: Callable[[], Harness],
+        models: Models,
         options: Options,
         lease: Lease | None = None,
     ) -> None:
@@ -100,10 +119,47 @@ class LocalField:
         self._lease = lease
         self._follower = TextFollower(store)
         self._forgetting = Forgetting(store.replies, clock, after_ms=options.remember_replies_ms)
+        self._meanings = Meanings(state, models.embedder, models.former, self._enriched)
         self._writer = Writer(
-            state, self._cleaning, self._forgetting, clock, ids, options.rules, self._follower.follow, self._recover
+            state,
+            self._cleaning,
+            self._forgetting,
+            clock,
+            ids,
+            options.rules,
+            self._follower.follow,
+            self._finish,
+            self._recover,
         )
-        self._reads = Reads(state, self._writer, self._follower, options.rules, log_reads=options.log_reads)
+        self._detecting = Detecting(
+            state,
+            self._meanings,
+            self._follower,
+            clock,
+            ids,
+            self._writer.submit,
+            lambda: self._writer.busy,
+            enabled=options.detect_conflicts and options.rules.extended_scope,
+            timeout_ms=options.detection_timeout_ms,
+        )
+        self._following = Following(
+            state,
+            self._meanings,
+            self._detecting,
+            clock,
+            self._writer.submit,
+            enrichment_timeout_ms=options.enrichment_timeout_ms,
+        )
+        self._reads = Reads(
+            state,
+            self._writer,
+            self._follower,
+            self._meanings,
+            models.counter,
+            options.rules,
+            log_reads=options.log_reads,
+            weights=options.weights,
+        )
         self._rebuilding: asyncio.Future[Rebuilt] | None = None
         self._closed = False
 
@@ -116,7 +172,7 @@ class LocalField:
             case Attune() as request:
                 return await attune(self._reads, message, request)
             case Detect() as request:
-                return await detect(self._reads, message, request)
+                return await detect(self._reads, self._detecting, message, request)
             case _:
                 return await self._writer.submit(self._work(message), fingerprint(message, self._store.digest_key))
 
@@ -166,6 +222,8 @@ class LocalField:
             conflicts_open=len(await self._store.views.conflicts(UNRESOLVED_STATUSES)),
             log_entries=state.head.seq,
             text_index_position=await self._store.text_index.position(),
+            embeddings=tuple(self._meanings.progress()),
+            detection_behind=self._detecting.behind,
             store=self._store.description,
             bytes=await self._store.bytes_used(),
             version=self._options.version,
@@ -236,12 +294,21 @@ class LocalField:
         self._closed = True
         if self._rebuilding is not None:
             await asyncio.wait([self._rebuilding])
+        await self._writer.drain()
+        await self._detecting.close()
         await self._writer.close()
+        await self._meanings.close()
         await self._forgetting.close()
         await self._follower.close()
         await self._store.close()
         if self._lease is not None:
             self._lease.release()
+
+    async def _finish(self, landed: Sequence[Landed], outcomes: list[Outcome], texts: Mapping[int, UnitTexts]) -> None:
+        await self._following.finish(landed, outcomes, texts)
+
+    def _enriched(self, units: Sequence[int]) -> None:
+        self._writer.leave(Enriching(units))
 
     async def _recover(self) -> None:
         """A write broke and nobody knows how far it came: what the store says is what is."""
@@ -252,8 +319,10 @@ class LocalField:
             logger.error("the field could not be read back", error=type(error).__name__, exc_info=error)
 
     async def start(self) -> None:
-        """Bring the index up to the log, and forget answers that are older than the setting says."""
+        """Bring the indexes up to the log, and forget answers that are older than the setting says."""
         await self._follower.catch_up()
+        await self._meanings.open()
+        await self._detecting.start()
         await self._forgetting.start()
 
 
@@ -263,11 +332,12 @@ async def open_local(
     clock: Clock,
     ids: Ids,
     harness: Callable[[], Harness],
+    models: Models,
     options: Options,
     lease: Lease | None = None,
 ) -> LocalField:
     """Read the state back from the store, let the index catch up, and the field is ready."""
     state = await FieldState.load(store)
-    field = LocalField(store, state, clock=clock, ids=ids, harness=harness, options=options, lease=lease)
+    field = LocalField(store, state, clock=clock, ids=ids, harness=harness, models=models, options=options, lease=lease)
     await field.start()
     return field

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from msgspec import json
 
 from fieldstone.core.requests import Message
+from fieldstone.core.vocabulary import Operation
 
 _encoder = json.Encoder()
 
@@ -13,6 +14,7 @@ _encoder = json.Encoder()
 class Fingerprint(NamedTuple):
     key: bytes
     request: bytes
+    operation: Operation
 
 
 def fingerprint(message: Message, digest_key: bytes) -> Fingerprint | None:
@@ -23,4 +25,5 @@ def fingerprint(message: Message, digest_key: bytes) -> Fingerprint | None:
     return Fingerprint(
         blake2b(f"{message.agent_id}\0{message.id}".encode(), key=digest_key, digest_size=16).digest(),
         blake2b(asked, key=digest_key, digest_size=16).digest(),
+        message.operation,
     )

@@ -1,33 +1,52 @@
 """What reads stand on: the published state, the store behind it, and what a read leaves behind."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 
 from fieldstone.core import clock
 from fieldstone.core.agents import AgentFacts
 from fieldstone.core.errors import AgentNotRegistered, StorageFull
-from fieldstone.core.events import ConflictsListed, ContextAttuned
+from fieldstone.core.events import ConflictsListed, ContextAttuned, UnitTexts, decode_texts
 from fieldstone.core.requests import Message
 from fieldstone.core.validate import Rules
+from fieldstone.field.meanings import Meanings
 from fieldstone.field.observe import Observing, RaisingClock
 from fieldstone.field.state import FieldState
 from fieldstone.field.writer import Writer
 from fieldstone.ports.text_index import TextIndex
+from fieldstone.ports.tokens import TokenCounter
 from fieldstone.ports.views import Views
 from fieldstone.projections.columns import Snapshot
+from fieldstone.projections.meaning import Meaning
 from fieldstone.projections.names import Names
+from fieldstone.projections.relations import Relations
 from fieldstone.projections.text_follower import TailUnit, Terms, TextFollower
+from fieldstone.projections.vector_index import Floats
 from fieldstone.retrieval.reading import Reading
+from fieldstone.retrieval.words import split
 
 
 class Reads:
     def __init__(
-        self, state: FieldState, writer: Writer, follower: TextFollower, rules: Rules, *, log_reads: bool
+        self,
+        state: FieldState,
+        writer: Writer,
+        follower: TextFollower,
+        meanings: Meanings,
+        counter: TokenCounter,
+        rules: Rules,
+        *,
+        log_reads: bool,
+        weights: Mapping[str, float],
     ) -> None:
         self._state = state
         self._writer = writer
         self._follower = follower
+        self._meanings = meanings
         self._rules = rules
         self._log_reads = log_reads
+        self.counter = counter
+        self.weights = weights
         self.reading = Reading(state.store, state.names)
 
     @property
@@ -37,6 +56,24 @@ class Reads:
     @property
     def level(self) -> int:
         return self._rules.conformance_level
+
+    @property
+    def extended(self) -> bool:
+        """Whether the extended scope counts: a lowered level leaves it out."""
+        return self._rules.extended_scope
+
+    @property
+    def meaning(self) -> Meaning | None:
+        return self._meanings.meaning if self.extended else None
+
+    @property
+    def model_is_silent(self) -> bool:
+        """A model is configured, but there is nothing to compare with: it has never answered, or not yet."""
+        return self.extended and self._meanings.configured and self._meanings.meaning is None
+
+    @property
+    def relations(self) -> Relations:
+        return self._state.relations
 
     @property
     def names(self) -> Names:
@@ -59,6 +96,26 @@ class Reads:
     def snapshot(self) -> Snapshot:
         return self._state.columns.snapshot(self._state.epoch)
 
+    async def embed(self, text: str) -> Floats | None:
+        return await self._meanings.embed_query(text)
+
+    def shown_to(self, agent: int) -> Sequence[int]:
+        return self._state.recent.shown_to(agent)
+
+    def agents_named(self, words: Sequence[str]) -> dict[int, tuple[str, ...]]:
+        """The agents whose id stands among these words, each with the words of its id."""
+        there = set(words)
+        found = {}
+        for agent_id, agent in self._state.agents.items():
+            parts = words_of_id(agent_id)
+            if parts and there.issuperset(parts):
+                found[agent.number] = parts
+        return found
+
+    async def contents(self, units: Sequence[int]) -> dict[int, str]:
+        stored = await self._state.store.texts.get(units)
+        return {seq: decode_texts(each.body, UnitTexts).content for seq, each in stored.items()}
+
     def tail(self) -> Sequence[TailUnit]:
         return self._follower.tail()
 
@@ -80,5 +137,12 @@ class Reads:
     def leave(
         self, message: Message, event: ContextAttuned | ConflictsListed, *, hint: str | None = None, epoch: int
     ) -> None:
+        if isinstance(event, ContextAttuned):
+            self._state.recent.note(event.agent, [seq for seq, _ in event.shown])
         if self._log_reads:
             self._writer.leave(Observing(message, event, hint, epoch))
+
+
+@functools.lru_cache(100_000)
+def words_of_id(agent_id: str) -> tuple[str, ...]:
+    return tuple(split(agent_id))

@@ -18,7 +18,7 @@ from fieldstone.core.events import (
 )
 from fieldstone.core.text import CleanText
 from fieldstone.core.units import Relation
-from fieldstone.core.vocabulary import ConflictType, UnitStatus
+from fieldstone.core.vocabulary import ConflictType, DetectedBy, UnitStatus
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.ports.views import ConflictRow, UnitRow
 from fieldstone.ports.world import Ids
@@ -69,8 +69,16 @@ async def relate(
         if relation.type == "contradicts" and relation.target is not None and relation.target not in found:
             target = await desk.unit_at(relation.target)
             kind = conflicts.classify(unit_type, target.type)
-            found[target.seq] = await _contest(draft, standings, ids, unit, target.seq, kind, description)
+            found[target.seq] = await _contest(draft, standings, ids, unit, target.seq, kind, "explicit", description)
     return list(found.values())
+
+
+async def contest(
+    draft: Draft, desk: Desk, ids: Ids, unit: UnitRow, other: UnitRow, how: DetectedBy, description: CleanText
+) -> str:
+    """The Field itself found that two units contradict each other. The conflict's id."""
+    kind = conflicts.classify(unit.type, other.type)
+    return await _contest(draft, _Standings(draft, desk), ids, unit.seq, other.seq, kind, how, description)
 
 
 async def settle(draft: Draft, desk: Desk, unit: int, how: Departure) -> None:
@@ -119,11 +127,12 @@ async def _contest(
     unit: int,
     target: int,
     kind: ConflictType,
+    how: DetectedBy,
     description: CleanText | None,
 ) -> str:
     conflict_id = ids.conflict()
     conflict = draft.append(
-        ConflictDetected(id=conflict_id, type=kind, detected_by="explicit", unit_a=unit, unit_b=target),
+        ConflictDetected(id=conflict_id, type=kind, detected_by=how, unit_a=unit, unit_b=target),
         None if description is None else ReasonText(description),
     )
     standing = await standings.of(target)

@@ -5,15 +5,19 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from fieldstone.core.agents import AgentFacts
 from fieldstone.core.events import AgentTexts, decode_entry, decode_texts
+from fieldstone.field.recent import RecentReads
 from fieldstone.ports.log import Head
 from fieldstone.ports.store import Store
-from fieldstone.ports.views import Change, KeepHint, PutAgent
+from fieldstone.ports.views import Change, KeepHint, PutAgent, PutConflict
 from fieldstone.projections.columns import UnitColumns
 from fieldstone.projections.names import Names
+from fieldstone.projections.relations import Relations
 
-LOAD_BATCH_UNITS: Final = 10_000
+LOAD_BATCH_UNITS: Final = 2_000
 
 
 class FieldState:
@@ -24,6 +28,9 @@ class FieldState:
         self.names = Names(store.views, store.texts, store.digest_key)
         self.agents: dict[str, AgentFacts] = {}
         self.columns = UnitColumns()
+        self.relations = Relations()
+        self.recent = RecentReads()
+        self._disputes: set[tuple[int, int]] = set()
         self.hints: deque[int] = deque()
         self.head = Head(0, b"")
         self.epoch = 0
@@ -43,19 +50,35 @@ class FieldState:
             epoch = decode_entry(last.body).epoch
         hints = deque(await self.store.views.hints())
         columns = await self._load_columns()
+        relations = Relations(await self.store.views.relations())
+        disputes = {_pair(row.unit_a, row.unit_b) for row in await self.store.views.conflicts()}
+        recent = await RecentReads.read_back(self.store.log, head.seq)
         await self._load_agents()
         # All of it is read: a store that cannot be read leaves what was published.
-        self.head, self.hints, self.columns = head, hints, columns
+        self.head, self.hints, self.columns, self.relations = head, hints, columns, relations
+        self._disputes, self.recent = disputes, recent
         self.publish_epoch(epoch)
 
     async def absorb(self, changes: Sequence[Change], head: Head, epoch: int) -> None:
         """Entries came in that no desk decided."""
         self.head = head
         self.columns.apply(changes)
+        self.note(changes)
         self.hints.extend(change.seq for change in changes if isinstance(change, KeepHint))
         if any(isinstance(change, PutAgent) for change in changes):
             await self._load_agents()
         self.publish_epoch(epoch)
+
+    def note(self, changes: Sequence[Change]) -> None:
+        """Changes are on disk: relations and conflicts among them count from now on."""
+        self.relations.apply(changes)
+        for change in changes:
+            if isinstance(change, PutConflict):
+                self._disputes.add(_pair(change.row.unit_a, change.row.unit_b))
+
+    def in_dispute(self, unit: int, other: int) -> bool:
+        """Whether there is a conflict of the two on record, whatever became of it."""
+        return _pair(unit, other) in self._disputes
 
     def publish_epoch(self, epoch: int) -> None:
         self.epoch = epoch
@@ -98,9 +121,16 @@ class FieldState:
 
     async def _load_columns(self) -> UnitColumns:
         columns = UnitColumns()
-        after = 0
-        while rows := await self.store.views.scan_units(after=after, limit=LOAD_BATCH_UNITS):
-            for row in rows:
-                columns.append(row)
-            after = rows[-1].seq
+        committed = [np.empty(0, np.int64)]
+        batch = await self.store.views.unit_columns(after=0, limit=LOAD_BATCH_UNITS)
+        while len(batch.seq):
+            columns.extend(batch)
+            is_draft = np.asarray([mode == "draft" for mode in batch.mode])
+            committed.append(np.where(is_draft, 0, np.maximum(batch.seq, batch.committed_seq)))
+            batch = await self.store.views.unit_columns(after=int(batch.seq[-1]), limit=LOAD_BATCH_UNITS)
+        columns.join_all(np.concatenate(committed))
         return columns
+
+
+def _pair(unit: int, other: int) -> tuple[int, int]:
+    return (unit, other) if unit < other else (other, unit)

@@ -4,16 +4,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from fieldstone.core.replies import Reply
-from fieldstone.core.requests import Message
 from fieldstone.core.text import CleanText
 from fieldstone.field.desk import Desk, Draft
 
 
 class Work(Protocol):
     """First its texts are cleaned, then it decides, then it is written. It sees clean text only."""
-
-    @property
-    def message(self) -> Message: ...
 
     def texts(self) -> Sequence[str]:
         """Every text from outside that it brings, in an order of its own."""

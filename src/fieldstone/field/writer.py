@@ -53,7 +53,37 @@ class Waiting(NamedTuple):
     answer: asyncio.Future[Reply] | None  # None: nobody waits (what a read leaves behind)
 
 
+class Landed(NamedTuple):
+    """A unit that took effect, and whose answer may still have to tell what was found out about it."""
+
+    at: int  # its request's place in the group
+    unit: int
+    is_new: bool
+    fingerprint: Fingerprint | None
+
+
+class Repeat(NamedTuple):
+    """A message that was sent again: it gets the first answer, once that is complete."""
+
+    at: int
+    key: bytes
+
+
+class Written(NamedTuple):
+    """What became of a group."""
+
+    outcomes: list[Outcome]
+    landed: list[Landed]
+    texts: Mapping[int, UnitTexts]
+    repeats: list[Repeat]
+
+
+Finish = Callable[[Sequence[Landed], list[Outcome], Mapping[int, UnitTexts]], Awaitable[None]]
+
+
 class Writer:
+    """`finish` looks at units that are on disk before their answers go out, and may complete the answers."""
+
     def __init__(
         self,
         state: FieldState,
@@ -63,6 +93,7 @@ class Writer:
         ids: Ids,
         rules: Rules,
         after_commit: Callable[[Sequence[Change], Mapping[int, UnitTexts]], None],
+        finish: Finish,
         recover: Callable[[], Awaitable[None]],
     ) -> None:
         self._state = state
@@ -72,6 +103,9 @@ class Writer:
         self._ids = ids
         self._rules = rules
         self._after_commit = after_commit
+        self._finish = finish
+        self._finishing: set[asyncio.Task[None]] = set()
+        self._incomplete: dict[bytes, asyncio.Future[Outcome]] = {}  # answers that may still change, by message
         self._recover = recover
         self._queue: list[Waiting] = []
         self._running: asyncio.Task[None] | None = None
@@ -96,14 +130,19 @@ class Writer:
         if self._running is None and self._quiet is None:
             self._quiet = asyncio.get_running_loop().call_later(QUIET_FLUSH_MS / 1e3, self._start)
 
+    @property
+    def busy(self) -> bool:
+        return self._running is not None
+
     async def drain(self) -> None:
-        """Return when all that was accepted so far is on disk."""
-        while self._queue or self._running is not None:
+        """Return when all that was accepted so far is on disk and answered."""
+        while self._queue or self._running is not None or self._finishing:
             self._start()
-            if self._running is not None:
-                await asyncio.wait([self._running])
+            running = () if self._running is None else (self._running,)
+            await asyncio.wait([*running, *self._finishing], return_when=asyncio.FIRST_COMPLETED)
 
     async def close(self) -> None:
+        await self.drain()  # what is being finished may still have something to write
         self._closed = True
         await self.drain()
 
@@ -131,9 +170,35 @@ class Writer:
             await self._gather()
             group, self._queue = self._queue[:MOST_REQUESTS_A_GROUP], self._queue[MOST_REQUESTS_A_GROUP:]
             async with self._writing:
-                outcomes = await self._write(group)
-            for waiting, outcome in zip(group, outcomes, strict=True):
-                _resolve(waiting.answer, outcome)
+                written = await self._write(group)
+            self._complete_soon(group, written)
+
+    def _complete_soon(self, group: Sequence[Waiting], written: Written) -> None:
+        """The next group need not wait until this one's answers are complete."""
+        loop = asyncio.get_running_loop()
+        for each in written.landed:
+            if each.fingerprint is not None:
+                self._incomplete[each.fingerprint.key] = loop.create_future()
+        waiting = dict(enumerate(group))
+        for repeat in written.repeats:
+            if first := self._incomplete.get(repeat.key):
+                _resolve_with(waiting.pop(repeat.at).answer, first)
+        if not written.landed:
+            _resolve_all(waiting, written.outcomes)
+            return
+        task = loop.create_task(self._complete(waiting, written))
+        self._finishing.add(task)
+        task.add_done_callback(self._finishing.discard)
+
+    async def _complete(self, waiting: Mapping[int, Waiting], written: Written) -> None:
+        try:
+            await self._finish(written.landed, written.outcomes, written.texts)
+        except Exception as broken:  # why: the units are on disk, and that is what the answers say
+            logger.error("units could not be looked at", units=len(written.landed), exc_info=broken)
+        for each in written.landed:
+            if each.fingerprint is not None:
+                self._incomplete.pop(each.fingerprint.key).set_result(written.outcomes[each.at])
+        _resolve_all(waiting, written.outcomes)
 
     async def _gather(self) -> None:
         """Let those who are already at the door come in: as long as each turn of the event loop brings more."""
@@ -142,33 +207,43 @@ class Writer:
             size = len(self._queue)
             await asyncio.sleep(0)
 
-    async def _write(self, group: Sequence[Waiting]) -> Sequence[Outcome]:
+    async def _write(self, group: Sequence[Waiting]) -> Written:
         """Decide every request of the group, write what they decided, and only then tell them."""
         try:
-            desk, outcomes = await self._decide_all(group)
+            desk, written = await self._decide_all(group)
             commit = desk.commit()
-            if commit.entries:
+            if commit.entries or commit.replies:
                 await self._state.store.commit(commit)
                 desk.publish()
                 self._after_commit(commit.changes, desk.unit_texts)
-            return outcomes
+            return written
         except FieldError as refused:  # the store had no room for all of it
-            if len(group) == 1:
-                return [refused]
-            # One by one: what fits is written, and what would have changed nothing gets its own answer.
-            return [outcome for waiting in group for outcome in await self._write([waiting])]
+            return Written([refused], [], {}, []) if len(group) == 1 else await self._write_one_by_one(group)
         except Exception as broken:  # why: one broken group must not stop the writer; each caller gets the error
             logger.error("group failed", requests=len(group), error=type(broken).__name__, exc_info=broken)
             await self._recover()  # nobody knows how far it came: what the store says is what is
-            return [broken] * len(group)
+            return Written([broken] * len(group), [], {}, [])
 
-    async def _decide_all(self, group: Sequence[Waiting]) -> tuple[Desk, list[Outcome]]:
+    async def _write_one_by_one(self, group: Sequence[Waiting]) -> Written:
+        """What fits is written, and what would have changed nothing gets its own answer."""
+        each = [await self._write([waiting]) for waiting in group]
+        return Written(
+            [outcome for written in each for outcome in written.outcomes],
+            [landed._replace(at=at) for at, written in enumerate(each) for landed in written.landed],
+            {unit: texts for written in each for unit, texts in written.texts.items()},
+            [repeat._replace(at=at) for at, written in enumerate(each) for repeat in written.repeats],
+        )
+
+    async def _decide_all(self, group: Sequence[Waiting]) -> tuple[Desk, Written]:
         known = await self._known_replies(group)
         desk = Desk(self._state, self._ids, known, at_ms=self._clock.now_ms(), epoch_leap=self._rules.epoch_leap)
         harness = await self._cleaning.harness()
         dirty = [[*waiting.work.texts(), *(name for _, name in waiting.work.names())] for waiting in group]
         cleaned = await _cleaned(harness, dirty)
-        return desk, [await self._decide(desk, *each) for each in zip(group, dirty, cleaned, strict=True)]
+        written = Written([], [], desk.unit_texts, [])
+        for each in zip(group, dirty, cleaned, strict=True):
+            written.outcomes.append(await self._decide(desk, written, *each))
+        return desk, written
 
     async def _known_replies(self, group: Sequence[Waiting]) -> dict[bytes, RememberedReply]:
         keys = [waiting.fingerprint.key for waiting in group if waiting.fingerprint]
@@ -178,17 +253,23 @@ class Writer:
         found = await self._state.store.replies.find(keys)
         return {key: reply for key, reply in found.items() if reply.at_ms >= horizon_ms}
 
-    async def _decide(self, desk: Desk, waiting: Waiting, dirty: Sequence[str], clean: CleanGroup) -> Outcome:
+    async def _decide(
+        self, desk: Desk, written: Written, waiting: Waiting, dirty: Sequence[str], clean: CleanGroup
+    ) -> Outcome:
         work, fingerprint = waiting.work, waiting.fingerprint
         try:
             if fingerprint and (remembered := desk.reply(fingerprint.key)):
-                return _first_answer(work, fingerprint, remembered)
+                answer = _first_answer(fingerprint, remembered)
+                written.repeats.append(Repeat(len(written.outcomes), fingerprint.key))
+                return answer
             if clean.texts is not dirty:
                 _refuse_altered_names(work, clean)
             draft, reply = await work.decide(desk, clean.texts)
         except FieldError as refused:
             return refused
         desk.accept(draft)
+        for unit, is_new in draft.units:
+            written.landed.append(Landed(len(written.outcomes), unit, is_new, fingerprint))
         if clean.found:
             reply = _with_redaction_warning(reply, clean.found)
         if fingerprint and draft.events:  # what changed nothing may be asked again
@@ -211,12 +292,12 @@ def _refuse_altered_names(work: Work, clean: CleanGroup) -> None:
             raise SecretLeakage(f"The {kind} id holds what looks like a secret, or a marker of one.")
 
 
-def _first_answer(work: Work, fingerprint: Fingerprint, remembered: RememberedReply) -> Reply:
+def _first_answer(fingerprint: Fingerprint, remembered: RememberedReply) -> Reply:
     if remembered.request != fingerprint.request:
         raise InvalidEnvelope(
             "id was used before, for another request.", suggested_action="Send it under an id of its own."
         )
-    return json.decode(remembered.body, type=REPLY_TYPES[work.message.operation])
+    return json.decode(remembered.body, type=REPLY_TYPES[fingerprint.operation])
 
 
 def _with_redaction_warning(reply: Reply, found: Sequence[str]) -> Reply:
@@ -224,6 +305,15 @@ def _with_redaction_warning(reply: Reply, found: Sequence[str]) -> Reply:
         return reply
     warning = Warning("REDACTED", f"Secret-shaped text was rewritten: {', '.join(sorted(set(found)))}.")
     return structs.replace(reply, warnings=(*(reply.warnings or ()), warning))
+
+
+def _resolve_all(group: Mapping[int, Waiting], outcomes: Sequence[Outcome]) -> None:
+    for at, waiting in group.items():
+        _resolve(waiting.answer, outcomes[at])
+
+
+def _resolve_with(answer: asyncio.Future[Reply] | None, first: asyncio.Future[Outcome]) -> None:
+    first.add_done_callback(lambda done: _resolve(answer, done.result()))
 
 
 def _resolve(answer: asyncio.Future[Reply] | None, outcome: Outcome) -> None:

@@ -1,12 +1,18 @@
 """One field's store: the log, the texts beside it and the views, written in one transaction."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from fieldstone.ports.log import ContentStore, EventLog, FieldKey, StoredEntry, StoredText
+from fieldstone.ports.marks import Marks
 from fieldstone.ports.replies import RememberedReply, Replies
 from fieldstone.ports.text_index import TextIndex
-from fieldstone.ports.views import Change, Views
+
+if TYPE_CHECKING:  # both bring numpy, and a command's help should not wait for it
+    from fieldstone.ports.vectors import VectorStore
+    from fieldstone.ports.views import Change, Views
 
 
 class StoreTooNew(Exception):
@@ -51,6 +57,12 @@ class Store(Protocol):
 
     @property
     def text_index(self) -> TextIndex: ...
+
+    @property
+    def marks(self) -> Marks: ...
+
+    @property
+    def vectors(self) -> VectorStore: ...
 
     @property
     def description(self) -> str:

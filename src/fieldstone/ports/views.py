@@ -5,10 +5,21 @@ everywhere. Changes are values: `projections/` makes them from events, a backend
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fieldstone.core.events import NameKind
-from fieldstone.core.vocabulary import AgentStatus, ConflictStatus, ConflictType, DetectedBy, Mode, UnitStatus
+from fieldstone.core.vocabulary import (
+    AgentStatus,
+    ConflictStatus,
+    ConflictType,
+    DetectedBy,
+    Mode,
+    RelationType,
+    UnitStatus,
+)
 
 
 class NameRow(NamedTuple):
@@ -39,6 +50,34 @@ class UnitRow(NamedTuple):
     score: float | None
     committed_seq: int | None
     archived_epoch: int | None
+    echo_of: int | None = None
+
+
+class RelationRow(NamedTuple):
+    """A relation whose target is a unit of this Field. `place` is its own among its unit's."""
+
+    source: int
+    place: int
+    type: RelationType
+    target: int
+
+
+class UnitBatch(NamedTuple):
+    """Some units, column by column: for those who read all of them and keep no rows. 0 stands for none."""
+
+    seq: NDArray[np.int64]
+    mode: Sequence[Mode]
+    type: Sequence[str]
+    status: Sequence[UnitStatus]
+    epoch: NDArray[np.int64]
+    agent: NDArray[np.int64]
+    registration: NDArray[np.int64]
+    session: NDArray[np.int64]
+    task: NDArray[np.int64]
+    score: NDArray[np.float64]  # NaN stands for none
+    committed_seq: NDArray[np.int64]  # by which entry a draft took effect
+    archived_epoch: NDArray[np.int64]
+    echo_of: NDArray[np.int64]
 
 
 class ConflictRow(NamedTuple):
@@ -85,6 +124,15 @@ class CommitUnit(NamedTuple):
     score: float | None
 
 
+class PutRelation(NamedTuple):
+    row: RelationRow
+
+
+class MarkEcho(NamedTuple):
+    unit: int
+    of: int
+
+
 class PutConflict(NamedTuple):
     row: ConflictRow
 
@@ -104,7 +152,18 @@ class KeepHint(NamedTuple):
     seq: int
 
 
-Change = PutName | PutAgent | PutUnit | SetUnitStatus | CommitUnit | PutConflict | ResolveConflict | KeepHint
+Change = (
+    PutName
+    | PutAgent
+    | PutUnit
+    | SetUnitStatus
+    | CommitUnit
+    | PutRelation
+    | MarkEcho
+    | PutConflict
+    | ResolveConflict
+    | KeepHint
+)
 
 
 class Views(Protocol):
@@ -124,6 +183,10 @@ class Views(Protocol):
         """Units with seq > `after`, ascending."""
         ...
 
+    async def unit_columns(self, *, after: int, limit: int) -> UnitBatch:
+        """The same units as `scan_units` gives."""
+        ...
+
     async def drafted_units(self) -> Sequence[UnitRow]:
         """Units that were recorded as drafts, whatever became of them, by seq."""
         ...
@@ -140,6 +203,10 @@ class Views(Protocol):
         """Conflicts not yet resolved that have this unit on a side."""
         ...
 
+    async def relations(self) -> Sequence[RelationRow]:
+        """Every relation between units of this Field, by source and place."""
+        ...
+
     async def hints(self) -> Sequence[int]:
         """Seqs of the reads whose hint is kept, ascending."""
         ...
@@ -147,3 +214,22 @@ class Views(Protocol):
     async def checksum(self) -> str:
         """A digest of every row, the same for the same rows in any backend."""
         ...
+
+
+def unit_batch(rows: Sequence[Sequence[Any]]) -> UnitBatch:
+    """Rows that have the batch's columns in its order, with 0 for none already, but None for no score."""
+    columns = zip(*rows, strict=True) if rows else ((),) * len(UnitBatch._fields)
+    seq, mode, type_, status, epoch, agent, registration, session, task, score, *rest = columns
+    return UnitBatch(
+        np.array(seq, np.int64),
+        mode,
+        type_,
+        status,
+        np.array(epoch, np.int64),
+        np.array(agent, np.int64),
+        np.array(registration, np.int64),
+        np.array(session, np.int64),
+        np.array(task, np.int64),
+        np.array(score, np.float64),
+        *(np.array(column, np.int64) for column in rest),
+    )

@@ -1,4 +1,4 @@
-"""What scoring needs of every unit, as numpy columns: 35 bytes a unit, so that all of them can be looked at each time.
+"""What scoring needs of every unit, as numpy columns: 63 bytes a unit, so that all of them can be looked at each time.
 
 Only the field's writer changes them. A reader takes a `Snapshot`: rows are only ever appended, so what it holds stays
 true while the writer goes on; a status that changes meanwhile shows either its old or its new value.
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldstone.core.vocabulary import UnitStatus
-from fieldstone.ports.views import Change, CommitUnit, PutUnit, SetUnitStatus, UnitRow
+from fieldstone.ports.views import Change, CommitUnit, MarkEcho, PutUnit, SetUnitStatus, UnitBatch, UnitRow
 
 Coded = TypeVar("Coded", int, str)
 
@@ -24,19 +24,29 @@ STATUS_CODES: Final[dict[UnitStatus, int]] = {
     "retracted": 5,
 }
 LAST_SHOWN_STATUS: Final = STATUS_CODES["pending_enrichment"]
+LAST_EMBEDDED_STATUS: Final = STATUS_CODES["draft"]  # what is superseded or retracted comes out of no search
 NO_SESSION: Final = 0
+NO_TASK: Final = 0
+NO_ROW: Final = -1
+NO_CONFIDENCE: Final = -1.0
 FIRST_CAPACITY: Final = 1_024
 
 _COLUMNS: Final[dict[str, Any]] = {
     "seq": np.int64,
     "epoch": np.int64,
     "session": np.int64,
+    "task": np.int64,
     "agent": np.int32,
     "role": np.int32,
     "type": np.uint8,
     "status": np.uint8,
     "archived": np.bool_,
+    "confidence": np.float32,
+    "before": np.int32,
+    "after": np.int32,
+    "echo_of": np.int64,
 }
+_EMPTY: Final[dict[str, Any]] = {"before": NO_ROW, "after": NO_ROW}
 
 
 class Snapshot(NamedTuple):
@@ -47,11 +57,16 @@ class Snapshot(NamedTuple):
     seq: NDArray[np.int64]
     unit_epoch: NDArray[np.int64]
     session: NDArray[np.int64]
+    task: NDArray[np.int64]
     agent: NDArray[np.int32]
     role: NDArray[np.int32]
     type: NDArray[np.uint8]
     status: NDArray[np.uint8]
     archived: NDArray[np.bool_]
+    confidence: NDArray[np.float32]
+    before: NDArray[np.int32]  # the row of the unit before it in the same conversation, and of the one after
+    after: NDArray[np.int32]
+    echo_of: NDArray[np.int64]  # the seq of the unit that it restates, or 0
     agent_codes: dict[int, int]  # the agent's number → its code
     registrations: list[int]  # role code → the registration that says the role
     types: list[str]  # type code → type
@@ -64,9 +79,8 @@ class Snapshot(NamedTuple):
 class UnitColumns:
     def __init__(self) -> None:
         self._size = 0
-        self._arrays: dict[str, NDArray[Any]] = {
-            name: np.zeros(FIRST_CAPACITY, kind) for name, kind in _COLUMNS.items()
-        }
+        self._arrays: dict[str, NDArray[Any]] = {name: _blank(name, FIRST_CAPACITY) for name in _COLUMNS}
+        self._last: dict[tuple[str, int], int] = {}  # the newest row of each conversation
         self._agents = _Codes[int]()
         self._registrations = _Codes[int]()
         self._types = _Codes[str]()
@@ -92,10 +106,15 @@ class UnitColumns:
                     self.append(row)
                 case SetUnitStatus(unit, status):
                     self._arrays["status"][self._at(unit)] = STATUS_CODES[status]
-                case CommitUnit(unit, epoch):
+                case CommitUnit(unit, epoch, _, score):
                     at = self._at(unit)
+                    if score is not None:
+                        self._arrays["confidence"][at] = score
                     self._arrays["epoch"][at] = epoch
                     self._arrays["status"][at] = STATUS_CODES["active"]
+                    self._join(at)
+                case MarkEcho(unit, original):
+                    self._arrays["echo_of"][self._at(unit)] = original
                 case _:
                     pass  # changes of other rows
 
@@ -108,18 +127,85 @@ class UnitColumns:
         arrays["epoch"][at] = row.epoch
         arrays["agent"][at] = self._agents.code(row.agent)
         arrays["session"][at] = row.session or NO_SESSION
+        arrays["task"][at] = row.task or NO_TASK
         arrays["role"][at] = self._registrations.code(row.registration)
         arrays["type"][at] = self._types.code(row.type)
         arrays["status"][at] = STATUS_CODES[row.status]
         arrays["archived"][at] = row.archived_epoch is not None
+        arrays["confidence"][at] = NO_CONFIDENCE if row.score is None else row.score
+        arrays["echo_of"][at] = row.echo_of or 0
         self._size = at + 1  # last: a snapshot never sees a row that is half there
+        if row.mode == "committed":
+            self._join(at)
+
+    def extend(self, batch: UnitBatch) -> None:
+        """Many units at once, in no conversation yet: `join_all` follows when they are all there."""
+        first, end = self._size, self._size + len(batch.seq)
+        while end > len(self._arrays["seq"]):
+            self._grow()
+        statuses = np.fromiter(map(STATUS_CODES.__getitem__, batch.status), np.uint8, len(batch.status))
+        columns = {
+            "seq": batch.seq,
+            "epoch": batch.epoch,
+            "session": batch.session,
+            "task": batch.task,
+            "agent": self._agents.codes_of(batch.agent),
+            "role": self._registrations.codes_of(batch.registration),
+            "type": np.fromiter(map(self._types.code, batch.type), np.uint8, len(batch.type)),
+            "status": statuses,
+            "archived": batch.archived_epoch > 0,
+            "confidence": np.nan_to_num(batch.score, nan=NO_CONFIDENCE),
+            "echo_of": batch.echo_of,
+        }
+        for name, column in columns.items():
+            self._arrays[name][first:end] = column
+        self._size = end
+
+    def join_all(self, committed: NDArray[np.int64]) -> None:
+        """Put every unit into its conversation. `committed` says by which entry each one took effect; 0: not yet."""
+        rows = np.flatnonzero(committed)
+        session, task = self._arrays["session"][rows], self._arrays["task"][rows]
+        keys = np.where(session != NO_SESSION, session, -task)
+        order = np.lexsort((committed[rows], keys))
+        rows, keys = rows[order], keys[order]
+        same = keys[1:] == keys[:-1]
+        self._arrays["before"][rows[1:][same]] = rows[:-1][same]
+        self._arrays["after"][rows[:-1][same]] = rows[1:][same]
+        newest = np.flatnonzero(np.append(~same, True)[: len(rows)])
+        self._last = {
+            ("session", key) if key > 0 else ("task", -key): row
+            for key, row in zip(keys[newest].tolist(), rows[newest].tolist(), strict=True)
+        }
+
+    def row_of(self, seq: int) -> int:
+        return self._at(seq)
+
+    def agent_at(self, row: int) -> int:
+        """The number of the agent that recorded it."""
+        return self._agents.values[int(self._arrays["agent"][row])]
+
+    def _join(self, at: int) -> None:
+        """It comes after the newest unit of its conversation. A draft joins when it is committed: nobody else may tell
+        from its neighbours that it is there."""
+        arrays = self._arrays
+        session, task = int(arrays["session"][at]), int(arrays["task"][at])
+        key = ("session", session) if session else ("task", task)  # without either: the field's own course
+        before = self._last.get(key, NO_ROW)
+        self._last[key] = at
+        if before != NO_ROW:
+            arrays["before"][at] = before
+            arrays["after"][before] = at
 
     def _at(self, unit: int) -> int:
         return int(np.searchsorted(self._arrays["seq"][: self._size], unit))
 
     def _grow(self) -> None:
         # New arrays: a reader's snapshot keeps the old ones.
-        self._arrays = {name: np.concatenate([array, np.zeros_like(array)]) for name, array in self._arrays.items()}
+        self._arrays = {name: np.concatenate([array, _blank(name, len(array))]) for name, array in self._arrays.items()}
+
+
+def _blank(name: str, size: int) -> NDArray[Any]:
+    return np.full(size, _EMPTY.get(name, 0), _COLUMNS[name])
 
 
 class _Codes(Generic[Coded]):
@@ -135,3 +221,7 @@ class _Codes(Generic[Coded]):
             code = self.codes[value] = len(self.values)
             self.values.append(value)
         return code
+
+    def codes_of(self, values: NDArray[Any]) -> NDArray[np.int32]:
+        distinct, places = np.unique(values, return_inverse=True)
+        return np.asarray([self.code(value) for value in distinct.tolist()], np.int32)[places]

@@ -19,6 +19,9 @@ from fieldstone.core.events import (
     UnitCommitted,
     UnitContested,
     UnitDiscarded,
+    UnitEchoed,
+    UnitEnriched,
+    UnitPending,
     UnitRecorded,
     UnitReinstated,
     UnitRetracted,
@@ -30,11 +33,14 @@ from fieldstone.ports.views import (
     CommitUnit,
     ConflictRow,
     KeepHint,
+    MarkEcho,
     NameRow,
     PutAgent,
     PutConflict,
     PutName,
+    PutRelation,
     PutUnit,
+    RelationRow,
     ResolveConflict,
     SetUnitStatus,
     UnitRow,
@@ -47,7 +53,7 @@ def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> 
     event = entry.event
     match event:
         case UnitRecorded():
-            return (PutUnit(_unit_row(entry, event)),)
+            return (PutUnit(_unit_row(entry, event)), *_relations(entry.seq, event))
         case UnitCommitted(unit=unit, score=score):
             return (CommitUnit(unit, entry.epoch, entry.seq, score),)
         case UnitDiscarded(unit=unit) | UnitRetracted(unit=unit):
@@ -56,8 +62,12 @@ def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> 
             return (SetUnitStatus(unit, "superseded"),)
         case UnitContested(unit=unit):
             return (SetUnitStatus(unit, "contested"),)
-        case UnitReinstated(unit=unit):
+        case UnitReinstated(unit=unit) | UnitEnriched(unit=unit):
             return (SetUnitStatus(unit, "active"),)
+        case UnitPending(unit=unit):
+            return (SetUnitStatus(unit, "pending_enrichment"),)
+        case UnitEchoed(unit=unit, of=original):
+            return (MarkEcho(unit, original),)
         case NameCoined(of=kind):
             # A name whose text is erased can no longer be looked up, and need not be.
             return (
@@ -98,6 +108,14 @@ def _unit_row(entry: Entry, event: UnitRecorded) -> UnitRow:
         None,
         None,
     )
+
+
+def _relations(source: int, event: UnitRecorded) -> list[PutRelation]:
+    return [
+        PutRelation(RelationRow(source, place, relation.type, relation.target))
+        for place, relation in enumerate(event.relations)
+        if relation.target is not None
+    ]
 
 
 def _conflict_row(entry: Entry, event: ConflictDetected) -> ConflictRow:

@@ -1,14 +1,22 @@
 """Which units a request may see: exact filters over every unit, before anything is ranked."""
 
 from collections.abc import Collection
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from fieldstone.core.requests import TemporalLayer
 from fieldstone.projections.columns import LAST_SHOWN_STATUS, STATUS_CODES, Snapshot
+from fieldstone.projections.relations import Relations
+
+OPEN_ENDED_TYPES: Final = ("intention", "question")
 
 Mask = NDArray[np.bool_]
+
+
+PRESENT_AND_FUTURE: Final[frozenset[TemporalLayer]] = frozenset(("present", "future"))
 
 
 class Filter(Struct, frozen=True):
@@ -20,9 +28,10 @@ class Filter(Struct, frozen=True):
     include_archived: bool = False
     include_drafts: bool = False
     sessions: Collection[int] | None = None
+    layers: frozenset[TemporalLayer] = PRESENT_AND_FUTURE
 
 
-def candidates(units: Snapshot, wanted: Filter) -> Mask:
+def candidates(units: Snapshot, wanted: Filter, relations: Relations) -> Mask:
     """Everything visible: not the caller's own, not superseded, retracted, archived or a draft, unless asked for."""
     mask: Mask = units.status <= LAST_SHOWN_STATUS
     caller = units.agent_code(wanted.caller)
@@ -30,10 +39,30 @@ def candidates(units: Snapshot, wanted: Filter) -> Mask:
         mask &= units.agent != caller
     if wanted.include_drafts:
         mask |= (units.status == STATUS_CODES["draft"]) & (units.agent == caller)
-    if not wanted.include_archived:
-        mask &= ~units.archived
+    mask &= _in_layers(units, wanted, relations)
     if wanted.since_epoch > 0:
         mask &= units.unit_epoch >= wanted.since_epoch
     if wanted.sessions is not None:
         mask &= np.isin(units.session, np.fromiter(wanted.sessions, np.int64))
+    return mask
+
+
+def _in_layers(units: Snapshot, wanted: Filter, relations: Relations) -> Mask:
+    """Past: what is archived. Future: intentions and questions that nobody has answered. Present: the rest."""
+    layers = wanted.layers
+    if layers >= PRESENT_AND_FUTURE:
+        now: Mask = ~units.archived
+    else:
+        ahead = _open_ended(units, relations)
+        now = ~units.archived & (ahead if "future" in layers else ~ahead if "present" in layers else False)
+    return now | units.archived if "past" in layers or wanted.include_archived else now
+
+
+def _open_ended(units: Snapshot, relations: Relations) -> Mask:
+    codes = [code for code, kind in enumerate(units.types) if kind in OPEN_ENDED_TYPES]
+    mask = np.isin(units.type, codes)
+    for source, target in relations.answers:
+        answer, question = np.searchsorted(units.seq, (source, target))
+        if answer < units.size and units.status[answer] <= LAST_SHOWN_STATUS:
+            mask[question] = False
     return mask

@@ -36,8 +36,9 @@ class LexicalMatch:
             if fresh:
                 seqs = np.union1d(seqs, np.asarray(fresh, np.int64))
             aside = [seq for seq, terms in drafts.items() if term in terms]
+            # A word that stands nowhere counts, too: what is asked for is not there.
+            self._weights[term] = information(documents, int(seqs.size))
             if seqs.size or aside:
-                self._weights[term] = information(documents, int(seqs.size))
                 self._rows[term] = np.union1d(seqs, np.asarray(aside, np.int64)) if aside else seqs
 
     @property

@@ -1,7 +1,8 @@
-"""Which of the scored units fill the page: the best ones, but not one author's alone."""
+"""Which of the scored units fill the page: the best ones, but not one author's alone, and not one thing twice."""
 
 import heapq
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -12,21 +13,32 @@ from fieldstone.retrieval.candidates import Mask
 from fieldstone.retrieval.score import Values
 
 # Each further unit of the same author must be this much better than somebody else's to be chosen before it.
-AUTHOR_DECAY: Final = 0.85
+AUTHOR_DECAY: Final = 0.99
+DUPLICATE_WORTH: Final = 0.5  # of a unit that restates another one
 POOL_FACTOR: Final = 8  # how many of the best are looked at for a page
 LEAST_POOL: Final = 256
 NEWEST_FIRST_GUESS: Final = 4_096
 
 Rows = NDArray[np.int64]
+NO_DUPLICATES: Final[Mapping[int, int]] = {}
 
 
-def by_relevance(units: Snapshot, mask: Mask, scores: Values, most: int) -> Rows:
-    """The page's rows, best score first; of equal scores the newer one first."""
+def pool_of(units: Snapshot, mask: Mask, scores: Values, most: int) -> Rows:
+    """The rows that a page is chosen from, best score first; of equal scores the newer one first."""
     rows = np.flatnonzero(mask)
     if rows.size > most:
-        pool = _pool(units, rows, scores, max(LEAST_POOL, most * POOL_FACTOR))
-        rows = _choose(units, pool, scores, most)
+        rows = _pool(units, rows, scores, max(LEAST_POOL, most * POOL_FACTOR))
     return rows[np.lexsort((-units.unit_epoch[rows], -scores[rows]))]
+
+
+def by_relevance(
+    units: Snapshot, pool: Rows, scores: Values, most: int, duplicates: Mapping[int, int] = NO_DUPLICATES
+) -> Rows:
+    """The page's rows in the pool's order. `duplicates`: rows that restate another one."""
+    if pool.size <= most:
+        return pool
+    chosen = _choose(units, pool, _worths(pool, scores, duplicates), most)
+    return pool[np.isin(pool, chosen)]
 
 
 def by_epoch(units: Snapshot, mask: Mask, most: int) -> tuple[Rows, int | None]:
@@ -63,15 +75,23 @@ def _at_least_kth(values: Values, k: int) -> Rows:
     return best
 
 
-def _choose(units: Snapshot, pool: Rows, scores: Values, most: int) -> Rows:
+def _worths(pool: Rows, scores: Values, duplicates: Mapping[int, int]) -> dict[int, float]:
+    return {
+        row: score * DUPLICATE_WORTH if row in duplicates else score
+        for row, score in zip(pool.tolist(), scores[pool].tolist(), strict=True)
+    }
+
+
+def _choose(units: Snapshot, pool: Rows, worths: Mapping[int, float], most: int) -> Rows:
     """Greedy: always the unit that is worth most, less for each unit of its author that is on the page already."""
-    pool = pool[np.lexsort((-units.unit_epoch[pool], -scores[pool]))]
+    ordered = sorted(pool.tolist(), key=lambda row: -worths[row])
+    authors = dict(zip(pool.tolist(), units.agent[pool].tolist(), strict=True))
     queues: defaultdict[int, list[int]] = defaultdict(list)
-    for row, author in zip(pool.tolist(), units.agent[pool].tolist(), strict=True):
-        queues[author].append(row)
+    for row in ordered:
+        queues[authors[row]].append(row)
     # (worth, order in the pool) decides; an author's queue is walked best first.
-    place = {row: at for at, row in enumerate(pool.tolist())}
-    heap = [(-float(scores[queue[0]]), place[queue[0]], author, 0) for author, queue in queues.items()]
+    place = {row: at for at, row in enumerate(ordered)}
+    heap = [(-worths[queue[0]], place[queue[0]], author, 0) for author, queue in queues.items()]
     heapq.heapify(heap)
     chosen: list[int] = []
     while heap and len(chosen) < most:
@@ -79,7 +99,7 @@ def _choose(units: Snapshot, pool: Rows, scores: Values, most: int) -> Rows:
         chosen.append(queues[author][at])
         if at + 1 < len(queues[author]):
             row = queues[author][at + 1]
-            worth = float(scores[row]) * AUTHOR_DECAY ** (at + 1)
+            worth = worths[row] * AUTHOR_DECAY ** (at + 1)
             heapq.heappush(heap, (-worth, place[row], author, at + 1))
     others = [queue[0] for author, queue in queues.items() if author != units.agent[chosen[0]]]
     if most > 1 and others and len({int(units.agent[row]) for row in chosen}) == 1:

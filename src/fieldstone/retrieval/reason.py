@@ -17,18 +17,28 @@ def explain(
     weights: Mapping[str, float],
     hint_words: Sequence[str],
     interest_words: Sequence[str],
+    confidence: float | None = None,
 ) -> str:
     """The factors that counted, strongest first."""
     whole = sum(weights.values())
     worth = {name: value * weights[name] / whole for name, value in factors.items()}
     phrases = {
-        "match": f"matches your hint on {_listed(hint_words)}",
-        "interests": f"touches your interests: {_listed(interest_words)}",
+        "lexical": f"matches your hint on {_listed(hint_words)}",
+        "semantic": "close in meaning to your hint",
+        "surroundings": "stands beside what matches your hint",
+        "author": "your hint names its author",
+        "interests": f"touches your interests: {_listed(interest_words)}"
+        if interest_words
+        else "touches your interests",
+        "task": "belongs to your task",
+        "proximity": "related to what you recorded or read",
         "recency": _age(age_epochs),
         "type": f"{_kinds(unit_type)} carry weight",
         "role": "its author has your role" if factors.get("role", 0) >= 1 else "its author's role is close to yours",
+        "confidence": f"its author is sure of it ({confidence:.2f})" if confidence is not None else "",
     }
-    told = [phrases[name] for name in sorted(worth, key=lambda name: -worth[name]) if worth[name] >= TELLING]
+    telling = [name for name in sorted(worth, key=lambda name: -worth[name]) if worth[name] >= TELLING]
+    told = [phrases[name] for name in telling if phrases[name]]
     why = "; ".join(told) or "visible to you, and little else speaks for it"
     return f"{_kind(unit_type)} by {agent_id} ({role}): {why}."
 

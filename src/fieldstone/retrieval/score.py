@@ -1,18 +1,31 @@
 """What a unit is worth to a request: a weighted mean of factors in 0..1, each a property of unit and request alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldstone.projections.columns import Snapshot
+from fieldstone.projections.columns import NO_CONFIDENCE, Snapshot
 from fieldstone.retrieval.words import Analyze
 
 Values = NDArray[np.float32]
 
-# The one table of weights. Factors that a request cannot have (no hint, no interests) drop out for that request.
-WEIGHTS: Final[Mapping[str, float]] = {"match": 0.45, "interests": 0.15, "recency": 0.15, "type": 0.15, "role": 0.10}
+# The one table of weights; a field may override it. Factors that a request cannot have (no hint, no task) drop out for
+# that request. What the hint says decides; the rest breaks ties, and ranks where there is no hint.
+WEIGHTS: Final[Mapping[str, float]] = {
+    "lexical": 0.45,
+    "semantic": 0.20,
+    "surroundings": 0.25,
+    "author": 0.055,
+    "interests": 0.12,
+    "task": 0.12,
+    "proximity": 0.10,
+    "recency": 0.05,
+    "type": 0.05,
+    "role": 0.035,
+    "confidence": 0.03,
+}
 
 # Decisions and contradictions above observations, as the protocol recommends; what binds others goes first.
 TYPE_IMPORTANCE: Final[Mapping[str, float]] = {
@@ -29,16 +42,17 @@ TYPE_IMPORTANCE: Final[Mapping[str, float]] = {
     "observation": 0.3,
 }
 OTHER_TYPE_IMPORTANCE: Final = 0.5
+UNKNOWN_CONFIDENCE: Final = 0.5
 RECENCY_HALF_LIFE_EPOCHS: Final = 500.0  # a unit this many epochs old has half of its recency left
 
 
 class Scores:
     """The factors of every unit, and their weighted mean."""
 
-    def __init__(self, factors: Mapping[str, Values]) -> None:
+    def __init__(self, factors: Mapping[str, Values], weights: Mapping[str, float] = WEIGHTS) -> None:
         self.factors = factors
-        self.weights = {name: WEIGHTS[name] for name in factors}
-        whole = sum(self.weights.values())
+        self.weights = {name: weights[name] for name in factors}
+        whole = sum(self.weights.values()) or 1.0
         total: Values | None = None
         for name, values in factors.items():
             part = values * np.float32(self.weights[name] / whole)
@@ -47,6 +61,12 @@ class Scores:
 
     def of(self, row: int) -> dict[str, float]:
         return {name: round(float(values[row]), 4) for name, values in self.factors.items()}
+
+
+def with_recency_weight(weights: Mapping[str, float], names: Collection[str], share: float) -> dict[str, float]:
+    """Weights under which recency makes up this share of the score, and the other factors keep their proportions."""
+    others = {name: weights[name] * (1 - share) for name in names if name != "recency"}
+    return {**others, "recency": share * sum(weights[name] for name in others)} if others else {"recency": 1.0}
 
 
 def recency(units: Snapshot) -> Values:
@@ -59,6 +79,23 @@ def recency(units: Snapshot) -> Values:
 def type_importance(units: Snapshot) -> Values:
     table = np.asarray([TYPE_IMPORTANCE.get(kind, OTHER_TYPE_IMPORTANCE) for kind in units.types] or [0.0], np.float32)
     return table[units.type]
+
+
+def confidence(units: Snapshot) -> Values:
+    """What its author said; for a unit without a word on it, the middle."""
+    return np.where(units.confidence == NO_CONFIDENCE, np.float32(UNKNOWN_CONFIDENCE), units.confidence)
+
+
+def authorship(units: Snapshot, agents: Collection[int]) -> Values:
+    """1 for units by one of these agents (numbers): a hint that names somebody asks for what they said."""
+    table = np.zeros(len(units.agent_codes) + 1, np.float32)
+    table[[units.agent_codes[agent] for agent in agents if agent in units.agent_codes]] = 1.0
+    return table[units.agent]
+
+
+def belongs(units: Snapshot, task: int | None) -> Values:
+    """1 for units of this task; of a task that nobody has named before there are none."""
+    return (units.task == task).astype(np.float32) if task else np.zeros(units.size, np.float32)
 
 
 def role_alignment(units: Snapshot, role: str, roles: Sequence[str], analyze: Analyze) -> Values:

@@ -16,13 +16,17 @@ seed (`ManualClock`, `SeededIds`), and stores that fail when they are told to (`
 """
 
 from fieldstone.testing import assertions as assertions  # first: it has to be there before what it is about
+from fieldstone.testing.embedder import EmbedderTests, OpenEmbedder
 from fieldstone.testing.faults import FaultyLog, FaultyStore, die, fail
 from fieldstone.testing.lease import LeaseTests, MakeLease
 from fieldstone.testing.log import ContentStoreTests, EventLogTests
+from fieldstone.testing.marks import MarksTests
 from fieldstone.testing.opening import KEY, OpenStore
 from fieldstone.testing.replies import RepliesTests
 from fieldstone.testing.store import StoreTests
 from fieldstone.testing.text_index import TextIndexTests
+from fieldstone.testing.tokens import TokenCounterTests, WordCounter
+from fieldstone.testing.vectors import VectorStoreTests
 from fieldstone.testing.views import ViewsTests
 from fieldstone.testing.world import ClockTests, IdsTests, ManualClock, SeededIds
 
@@ -30,6 +34,7 @@ __all__ = [
     "KEY",
     "ClockTests",
     "ContentStoreTests",
+    "EmbedderTests",
     "EventLogTests",
     "FaultyLog",
     "FaultyStore",
@@ -37,12 +42,17 @@ __all__ = [
     "LeaseTests",
     "MakeLease",
     "ManualClock",
+    "MarksTests",
+    "OpenEmbedder",
     "OpenStore",
     "RepliesTests",
     "SeededIds",
     "StoreTests",
     "TextIndexTests",
+    "TokenCounterTests",
+    "VectorStoreTests",
     "ViewsTests",
+    "WordCounter",
     "die",
     "fail",
 ]

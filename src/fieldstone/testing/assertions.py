@@ -3,5 +3,11 @@
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"fieldstone.testing.{name}" for name in ("lease", "log", "replies", "store", "text_index", "views", "world"))
+    *(
+        f"fieldstone.testing.{name}"
+        for name in (
+            *("embedder", "lease", "log", "marks", "replies", "store"),
+            *("text_index", "tokens", "vectors", "views", "world"),
+        )
+    )
 )

@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal
 
 from fieldstone.ports.log import ContentStore, EventLog, FieldKey, Head, StoredEntry
+from fieldstone.ports.marks import Marks
 from fieldstone.ports.replies import Replies
 from fieldstone.ports.store import Commit, Store
 from fieldstone.ports.text_index import TextIndex
+from fieldstone.ports.vectors import VectorStore
 from fieldstone.ports.views import Change, Views
 
 Strike = Callable[[], None]
@@ -78,6 +80,14 @@ class FaultyStore:
     @property
     def text_index(self) -> TextIndex:
         return self._text_index
+
+    @property
+    def marks(self) -> Marks:
+        return self._store.marks
+
+    @property
+    def vectors(self) -> VectorStore:
+        return self._store.vectors
 
     @property
     def description(self) -> str:

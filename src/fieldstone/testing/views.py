@@ -10,11 +10,14 @@ from fieldstone.ports.views import (
     Change,
     CommitUnit,
     KeepHint,
+    MarkEcho,
     NameRow,
     PutAgent,
     PutConflict,
     PutName,
+    PutRelation,
     PutUnit,
+    RelationRow,
     ResolveConflict,
     SetUnitStatus,
 )
@@ -37,11 +40,14 @@ ONE_OF_EACH: Final[Sequence[Change]] = (
     ResolveConflict(21, "retracted", 10, None, 42, 41),
     KeepHint(30),
     KeepHint(31),
+    PutRelation(RelationRow(11, 0, "supports", 10)),
+    PutRelation(RelationRow(13, 1, "contradicts", 10)),
+    MarkEcho(11, 10),
 )
-# What every backend answers for these rows: SHA-256 over repr() of each row as a tuple, names, agents, units, conflicts
-# and hints in this order, each by its first column.
+# What every backend answers for these rows: SHA-256 over repr() of each row as a tuple, names, agents, units,
+# conflicts, hints and relations in this order, each by its first columns.
 CHECKSUM_OF_NOTHING: Final = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-CHECKSUM_OF_ONE_OF_EACH: Final = "736babb5505b588109ca98466145d1831115bfb15b94adb0e43f7a25fbb8fb37"
+CHECKSUM_OF_ONE_OF_EACH: Final = "7e6d15e34fa6b6977afac26f13a6f6d966141a8dd9857899cf54187c98ce3ed2"
 
 
 class ViewsTests(StoreCase):
@@ -50,6 +56,7 @@ class ViewsTests(StoreCase):
         assert await views.agents() == []
         assert await views.conflicts() == []
         assert await views.hints() == []
+        assert await views.relations() == []
         assert await views.name("agent", b"no such digest..") is None
         assert await views.unit("mem-unknown") is None
         assert await views.units([1]) == {}
@@ -90,6 +97,18 @@ class ViewsTests(StoreCase):
     async def test_a_score_comes_back_as_it_was(self, store: Store, score: float | None) -> None:
         await _apply(store, PutUnit(unit_row(1)._replace(score=score)))
         assert (await store.views.units([1]))[1].score == score
+
+    async def test_relations_come_by_source_and_place(self, store: Store) -> None:
+        rows = [RelationRow(4, 0, "supports", 2), RelationRow(4, 3, "answers", 1), RelationRow(9, 0, "informs", 4)]
+        await _apply(store, PutRelation(rows[2]))
+        await _apply(store, PutRelation(rows[1]), PutRelation(rows[0]))
+        assert await store.views.relations() == rows
+
+    async def test_an_echo_is_marked(self, store: Store) -> None:
+        await _apply(store, PutUnit(unit_row(4)), PutUnit(unit_row(5)))
+        await _apply(store, MarkEcho(5, 4))
+        assert (await store.views.units([5]))[5] == unit_row(5)._replace(echo_of=4)
+        assert (await store.views.units([4]))[4] == unit_row(4)
 
     async def test_a_status_is_set(self, store: Store) -> None:
         await _apply(store, PutUnit(unit_row(4)), PutUnit(unit_row(5)))

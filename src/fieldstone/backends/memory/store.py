@@ -4,8 +4,10 @@ import secrets
 from collections.abc import AsyncIterator, Sequence
 
 from fieldstone.backends.memory.log import MemoryContent, MemoryLog
+from fieldstone.backends.memory.marks import MemoryMarks
 from fieldstone.backends.memory.replies import MemoryReplies
 from fieldstone.backends.memory.text_index import MemoryTextIndex
+from fieldstone.backends.memory.vectors import MemoryVectors
 from fieldstone.backends.memory.views import MemoryViews
 from fieldstone.core.errors import StorageFull
 from fieldstone.ports.log import FieldKey
@@ -25,17 +27,17 @@ class MemoryStore:
         self.views = MemoryViews()
         self.replies = MemoryReplies()
         self.text_index = MemoryTextIndex()
+        self.marks = MemoryMarks()
+        self.vectors = MemoryVectors(self._take)
         self._max_bytes = max_bytes
         self._bytes = 0
 
     async def commit(self, commit: Commit) -> None:
         size = sum(len(entry.body) for entry in commit.entries) + sum(len(text.body) for text in commit.texts)
-        if self._max_bytes is not None and self._bytes + size > self._max_bytes:
-            raise StorageFull
         head = await self.log.head()
         if any(entry.seq != seq for seq, entry in enumerate(commit.entries, head.seq + 1)):
             raise ValueError(f"entry {commit.entries[0].seq} does not continue the log, whose head is {head.seq}")
-        self._bytes += size
+        self._take(size)
         self.log.entries.extend(commit.entries)
         self.texts.texts.update({text.seq: text for text in commit.texts})
         self.replies.remembered.update({reply.key: reply for reply in commit.replies})
@@ -57,3 +59,8 @@ class MemoryStore:
 
     async def close(self) -> None:
         """Nothing to do: what was in memory goes with it."""
+
+    def _take(self, size: int) -> None:
+        if self._max_bytes is not None and size > 0 and self._bytes + size > self._max_bytes:
+            raise StorageFull
+        self._bytes += size

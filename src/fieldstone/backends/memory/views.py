@@ -13,14 +13,19 @@ from fieldstone.ports.views import (
     CommitUnit,
     ConflictRow,
     KeepHint,
+    MarkEcho,
     NameRow,
     PutAgent,
     PutConflict,
     PutName,
+    PutRelation,
     PutUnit,
+    RelationRow,
     ResolveConflict,
     SetUnitStatus,
+    UnitBatch,
     UnitRow,
+    unit_batch,
 )
 
 
@@ -31,6 +36,7 @@ class MemoryViews:
         self._units: dict[int, UnitRow] = {}
         self._seqs_by_id: dict[str, int] = {}
         self._conflicts: dict[int, ConflictRow] = {}
+        self._relations: dict[tuple[int, int], RelationRow] = {}
         self._hints: dict[int, None] = {}
 
     async def name(self, of: NameKind, digest: bytes) -> int | None:
@@ -50,6 +56,9 @@ class MemoryViews:
     async def scan_units(self, *, after: int, limit: int) -> Sequence[UnitRow]:
         return list(islice((row for row in self._units.values() if row.seq > after), limit))
 
+    async def unit_columns(self, *, after: int, limit: int) -> UnitBatch:
+        return unit_batch([_columns(row) for row in await self.scan_units(after=after, limit=limit)])
+
     async def drafted_units(self) -> Sequence[UnitRow]:
         return [row for row in self._units.values() if row.mode == "draft" or row.committed_seq is not None]
 
@@ -63,6 +72,9 @@ class MemoryViews:
         rows = self._conflicts.values()
         return [row for row in rows if row.status != "resolved" and unit in (row.unit_a, row.unit_b)]
 
+    async def relations(self) -> Sequence[RelationRow]:
+        return sorted(self._relations.values())
+
     async def hints(self) -> Sequence[int]:
         return list(self._hints)
 
@@ -74,6 +86,7 @@ class MemoryViews:
             *self._units.values(),
             *self._conflicts.values(),
             *((seq,) for seq in self._hints),
+            *sorted(self._relations.values()),
         ]
         for row in rows:
             digest.update(repr(tuple(row)).encode())
@@ -88,6 +101,10 @@ class MemoryViews:
                 self._units[unit] = self._units[unit]._replace(status=status)
             case CommitUnit():
                 self._commit(change)
+            case PutRelation(relation):
+                self._relations[relation.source, relation.place] = relation
+            case MarkEcho(unit, original):
+                self._units[unit] = self._units[unit]._replace(echo_of=original)
             case PutName(name):
                 self._names[name.of, name.digest] = name
             case PutAgent(agent):
@@ -123,3 +140,8 @@ class MemoryViews:
             resolved_seq=change.resolved_seq,
             resolved_epoch=change.resolved_epoch,
         )
+
+
+def _columns(row: UnitRow) -> Sequence[object]:
+    values = ((name, getattr(row, name)) for name in UnitBatch._fields)
+    return [0 if value is None and name != "score" else value for name, value in values]

@@ -68,8 +68,8 @@ SELECT position & 0xffffffff, registration, status, authority FROM agents
 
 -- name: put_unit
 INSERT INTO units (position, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-                   committed_seq, archived_epoch)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+                   committed_seq, archived_epoch, echo_of)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: set_unit_status
 UPDATE units SET status = ? WHERE position = ?;
@@ -80,22 +80,27 @@ UPDATE units SET mode = 'committed', status = 'active', epoch = ?, committed_seq
 
 -- name: find_unit
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-       committed_seq, archived_epoch
+       committed_seq, archived_epoch, echo_of
     FROM units WHERE id = ? AND position >> 32 = ?;
 
 -- name: get_unit
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-       committed_seq, archived_epoch
+       committed_seq, archived_epoch, echo_of
     FROM units WHERE position = ?;
 
 -- name: scan_units
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-       committed_seq, archived_epoch
+       committed_seq, archived_epoch, echo_of
+    FROM units WHERE position > ? AND position <= ? ORDER BY position LIMIT ?;
+
+-- name: unit_columns
+SELECT position & 0xffffffff, mode, type, status, epoch, agent, registration, coalesce(session, 0), coalesce(task, 0),
+       score, coalesce(committed_seq, 0), coalesce(archived_epoch, 0), coalesce(echo_of, 0)
     FROM units WHERE position > ? AND position <= ? ORDER BY position LIMIT ?;
 
 -- name: drafted_units
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-       committed_seq, archived_epoch
+       committed_seq, archived_epoch, echo_of
     FROM units WHERE (mode = 'draft' OR committed_seq IS NOT NULL) AND position > ? AND position <= ? ORDER BY position;
 
 -- name: count_units_of
@@ -131,6 +136,21 @@ SELECT position & 0xffffffff, id, type, status, unit_a, unit_b, detected_by, str
     FROM conflicts WHERE status <> 'resolved' AND position >> 32 = ?1 AND unit_b = ?2
 ORDER BY 1;
 
+-- name: put_relation
+INSERT INTO relations (source, place, type, target) VALUES (?, ?, ?, ?);
+
+-- name: all_relations
+SELECT source & 0xffffffff, place, type, target FROM relations WHERE source > ? AND source <= ? ORDER BY source, place;
+
+-- name: mark_echo
+UPDATE units SET echo_of = ? WHERE position = ?;
+
+-- name: set_mark
+INSERT INTO marks (stream_no, name, seq) VALUES (?, ?, ?) ON CONFLICT (stream_no, name) DO UPDATE SET seq = excluded.seq;
+
+-- name: get_mark
+SELECT seq FROM marks WHERE stream_no = ? AND name = ?;
+
 -- name: keep_hint
 INSERT INTO hints (position) VALUES (?);
 
@@ -139,3 +159,42 @@ DELETE FROM hints WHERE position = ?;
 
 -- name: all_hints
 SELECT position & 0xffffffff FROM hints WHERE position > ? AND position <= ? ORDER BY position;
+
+-- name: all_models
+SELECT number, name, dimension, state FROM vector_models WHERE stream_no = ? AND state <> 'dropped' ORDER BY number;
+
+-- name: find_model
+SELECT number, name, dimension, state FROM vector_models WHERE number = ? AND stream_no = ? AND state <> 'dropped';
+
+-- name: begin_model
+INSERT INTO vector_models (stream_no, name, dimension, state) VALUES (?, ?, ?, ?) RETURNING number;
+
+-- name: set_model_state
+UPDATE vector_models SET state = ? WHERE number = ?;
+
+-- name: set_serving_model_dropped
+UPDATE vector_models SET state = 'dropped' WHERE stream_no = ? AND state = 'serving';
+
+-- name: dropped_model
+SELECT number FROM vector_models WHERE stream_no = ? AND state = 'dropped' LIMIT 1;
+
+-- name: forget_model
+DELETE FROM vector_models WHERE number = ?;
+
+-- name: all_model_dimensions
+-- Dropped ones, too: what is erased must not outlive its model in blocks that are not overwritten yet.
+SELECT number, dimension FROM vector_models WHERE stream_no = ?;
+
+-- name: put_block
+INSERT INTO vectors (position, seqs, scales, codes) VALUES (?, ?, ?, ?)
+    ON CONFLICT (position) DO UPDATE SET seqs = excluded.seqs, scales = excluded.scales, codes = excluded.codes;
+
+-- name: drop_block
+DELETE FROM vectors WHERE position = ?;
+
+-- name: drop_blocks
+DELETE FROM vectors WHERE position IN
+    (SELECT position FROM vectors WHERE position BETWEEN ? AND ? ORDER BY position LIMIT ?);
+
+-- name: scan_blocks
+SELECT position, seqs, scales, codes FROM vectors WHERE position BETWEEN ? AND ? ORDER BY position LIMIT ?;

@@ -12,8 +12,10 @@ import apsw
 
 from fieldstone.backends.sqlite.connection import full_as_storage_full, open_reader, open_writer
 from fieldstone.backends.sqlite.log import SQL, Span, SqliteContent, SqliteLog
+from fieldstone.backends.sqlite.marks import SqliteMarks
 from fieldstone.backends.sqlite.replies import SqliteReplies
 from fieldstone.backends.sqlite.text_index import SqliteTextIndex
+from fieldstone.backends.sqlite.vectors import SqliteVectors
 from fieldstone.backends.sqlite.views import SqliteViews, erase_views, write_changes
 from fieldstone.ports.log import FIELD_STREAM, GENESIS_HASH, FieldKey
 from fieldstone.ports.store import Commit, UnknownField
@@ -45,6 +47,8 @@ class SqliteStore:
         self.views = SqliteViews(self._near, self._span)
         self.replies = SqliteReplies(self._near, self._span, self._write)
         self.text_index = SqliteTextIndex(path, stream_no, self._hash_at)
+        self.marks = SqliteMarks(self._near, self._span, self._write)
+        self.vectors = SqliteVectors(path, self._near, self._span, self._write)
         self._writing = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-disk")
         self._checkpointer = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-checkpoint")
@@ -150,6 +154,7 @@ class SqliteStore:
             return done
 
         async with self._writing:
+            await self._keep_wal_bounded()
             result = await self._in_thread(transact)
         self._checkpoint_if_due()
         return result

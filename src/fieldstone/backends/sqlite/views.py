@@ -15,13 +15,18 @@ from fieldstone.ports.views import (
     CommitUnit,
     ConflictRow,
     KeepHint,
+    MarkEcho,
     PutAgent,
     PutConflict,
     PutName,
+    PutRelation,
     PutUnit,
+    RelationRow,
     ResolveConflict,
     SetUnitStatus,
+    UnitBatch,
     UnitRow,
+    unit_batch,
 )
 
 
@@ -53,6 +58,10 @@ class SqliteViews:
         rows = self._near.execute(SQL["scan_units"], (self._span.position(after), self._span.end, limit))
         return [UnitRow(*row) for row in rows]
 
+    async def unit_columns(self, *, after: int, limit: int) -> UnitBatch:
+        rows = self._near.execute(SQL["unit_columns"], (self._span.position(after), self._span.end, limit))
+        return unit_batch(rows.fetchall())
+
     async def drafted_units(self) -> Sequence[UnitRow]:
         return [UnitRow(*row) for row in self._all("drafted_units")]
 
@@ -69,6 +78,9 @@ class SqliteViews:
         rows = self._near.execute(SQL["open_conflicts_of"], (self._span.stream_no, unit))
         return [ConflictRow(*row) for row in rows]
 
+    async def relations(self) -> Sequence[RelationRow]:
+        return [RelationRow(*row) for row in self._all("all_relations")]
+
     async def hints(self) -> Sequence[int]:
         return [row[0] for row in self._all("all_hints")]
 
@@ -77,7 +89,7 @@ class SqliteViews:
         names = "SELECT number, kind, digest FROM names WHERE stream_no = ? ORDER BY number"
         for row in self._near.execute(names, (self._span.stream_no,)):
             digest.update(repr(row).encode())
-        for query in ("all_agents", "scan_units", "all_conflicts", "all_hints"):
+        for query in ("all_agents", "scan_units", "all_conflicts", "all_hints", "all_relations"):
             bounds = (self._span.base, self._span.end) + ((-1,) if query == "scan_units" else ())
             for row in self._near.execute(SQL[query], bounds):
                 digest.update(repr(row).encode())
@@ -100,6 +112,7 @@ def write_changes(connection: apsw.Connection, span: Span, changes: Sequence[Cha
 def erase_views(connection: apsw.Connection, span: Span) -> None:
     for table in ("agents", "units", "conflicts", "hints"):
         connection.execute(f"DELETE FROM {table} WHERE position > ? AND position <= ?", (span.base, span.end))
+    connection.execute("DELETE FROM relations WHERE source > ? AND source <= ?", (span.base, span.end))
     connection.execute("DELETE FROM names WHERE stream_no = ?", (span.stream_no,))
 
 
@@ -122,6 +135,14 @@ def _status(change: SetUnitStatus, span: Span) -> tuple[Any, ...]:
     return (change.status, span.base | change.unit)
 
 
+def _relation(change: PutRelation, span: Span) -> tuple[Any, ...]:
+    return (span.base | change.row.source, *change.row[1:])
+
+
+def _echo(change: MarkEcho, span: Span) -> tuple[Any, ...]:
+    return (change.of, span.base | change.unit)
+
+
 def _resolve(change: ResolveConflict, span: Span) -> tuple[Any, ...]:
     return (*change[1:], span.base | change.conflict)
 
@@ -136,6 +157,8 @@ _STATEMENTS: Final[dict[type[Change], tuple[str, Bindings]]] = {
     PutUnit: ("put_unit", _row_at_its_position),
     CommitUnit: ("commit_unit", _commit),
     SetUnitStatus: ("set_unit_status", _status),
+    PutRelation: ("put_relation", _relation),
+    MarkEcho: ("mark_echo", _echo),
     PutConflict: ("put_conflict", _row_at_its_position),
     ResolveConflict: ("resolve_conflict", _resolve),
     KeepHint: ("keep_hint", _hint),

@@ -1,0 +1,1 @@
+"""Models: embedders that run in the process, and one that asks an endpoint."""

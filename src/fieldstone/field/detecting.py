@@ -1,0 +1,276 @@
+"""Compares units with what was said before: those about the same subject are found, and judged pair by pair."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import structlog
+
+from fieldstone.core.errors import FieldError
+from fieldstone.core.events import UnitTexts, decode_texts
+from fieldstone.core.replies import Done, Reply
+from fieldstone.core.text import CleanText
+from fieldstone.detection.judge import Claim, Verdict, judge
+from fieldstone.detection.subject import subject_terms
+from fieldstone.field.desk import Desk, Draft
+from fieldstone.field.meanings import Meanings
+from fieldstone.field.relate import contest
+from fieldstone.field.state import FieldState
+from fieldstone.field.work import Work
+from fieldstone.ports.views import UnitRow
+from fieldstone.ports.world import Clock, Ids
+from fieldstone.projections.columns import LAST_SHOWN_STATUS
+from fieldstone.projections.text_follower import TextFollower
+from fieldstone.retrieval.words import split
+
+NEAREST: Final = 12  # units that are nearest in meaning
+LEAST_SIMILARITY: Final = 0.3
+MOST_BY_WORDS: Final = 24
+POSTINGS: Final = 4_000
+SHARED_WORDS: Final = 2  # one word in common does not make a common subject
+COMPARED_AT_ONCE: Final = 8
+PAUSE_MS: Final = 20  # between batches, and as long as others write
+NEWEST: Final = 1 << 62
+MARK_EVERY: Final = 256  # units; a crash makes no more than these be compared again
+
+logger = structlog.get_logger("fieldstone.detecting")
+
+
+class Found(NamedTuple):
+    unit: int  # the newer one
+    other: int
+    verdict: Verdict
+
+
+class Detecting:
+    """`write` puts work on disk; `busy` says whether others are writing."""
+
+    def __init__(
+        self,
+        state: FieldState,
+        meanings: Meanings,
+        follower: TextFollower,
+        clock: Clock,
+        ids: Ids,
+        write: Callable[[Work], Awaitable[Reply]],
+        busy: Callable[[], bool],
+        *,
+        enabled: bool,
+        timeout_ms: int,
+    ) -> None:
+        self._state = state
+        self._meanings = meanings
+        self._follower = follower
+        self.clock = clock
+        self._ids = ids
+        self._write = write
+        self._busy = busy
+        self._enabled = enabled
+        self._timeout_ms = timeout_ms
+        self._backlog: deque[int] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._running: set[asyncio.Task[dict[int, list[str]] | None]] = set()
+        self._mean_ms = 1.0
+        self._through = 0
+        self._marked = 0
+        self._closed = False
+
+    @property
+    def behind(self) -> int:
+        """How many units have not been compared yet."""
+        return len(self._backlog)
+
+    async def start(self) -> None:
+        """Units that were not compared before the field was closed, or cut off, are compared now."""
+        if not self._enabled:
+            return
+        self._marked = self._through = await self._state.store.marks.get("detected")
+        units = self._state.columns.snapshot(0)
+        first = int(np.searchsorted(units.seq, self._marked, side="right"))
+        self.defer(units.seq[first:][units.status[first:] <= LAST_SHOWN_STATUS].tolist())
+
+    async def at_once(self, units: Sequence[int]) -> dict[int, list[str]] | None:
+        """The conflicts of each unit; None where that takes longer than the answer may wait: then it is done later."""
+        if not self._enabled:
+            return {}
+        if self._backlog or len(units) * self._mean_ms > self._timeout_ms:
+            self.defer(units)
+            return None
+        task = asyncio.get_running_loop().create_task(self._detect_or_defer(units))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        await asyncio.wait([task], timeout=self._timeout_ms / 1e3)
+        return task.result() if task.done() else None
+
+    def defer(self, units: Iterable[int]) -> None:
+        self._backlog.extend(units)
+        if self._backlog and self._task is None and not self._closed:
+            self._task = asyncio.get_running_loop().create_task(self._work())
+            self._task.add_done_callback(self._stopped)
+
+    async def _detect_or_defer(self, units: Sequence[int]) -> dict[int, list[str]] | None:
+        try:
+            found = await self.detect(units)
+        except FieldError:  # no room to put it on record: asked again when there is
+            self.defer(units)
+            return None
+        self._through = max(self._through, *units)
+        if self._through - self._marked >= MARK_EVERY:
+            await self.mark()
+        return found
+
+    async def detect(self, units: Sequence[int], *, both_ways: bool = False) -> dict[int, list[str]]:
+        """Compare these units, and put on record what contradicts. The new conflicts of each."""
+        began = self.clock.monotonic_ms()
+        found = [each for unit in units for each in await self.compare(unit, both_ways=both_ways)]
+        taken_ms = (self.clock.monotonic_ms() - began) / max(1, len(units))
+        self._mean_ms += 0.2 * (taken_ms - self._mean_ms)
+        contesting = Contesting(found, self._ids)
+        if found:
+            await self._write(contesting)
+        return contesting.conflicts
+
+    async def compare(self, unit: int, *, both_ways: bool = False) -> list[Found]:
+        """The units before it that this one contradicts, and that are not in dispute with it already. `both_ways`: the
+        ones after it, too."""
+        rows = await self._state.store.views.units([unit])
+        if unit not in rows or not _stands(rows[unit]):
+            return []
+        texts = await self._texts([unit])
+        if unit not in texts:
+            return []
+        # What was a draft for a while has to be compared with what was recorded meanwhile, too.
+        before = unit if rows[unit].committed_seq is None and not both_ways else NEWEST
+        similar = await self._similar(unit, before)
+        others = [*similar, *await self._with_same_words(texts[unit], before)]
+        others = [seq for seq in dict.fromkeys(others) if seq != unit and not self._state.in_dispute(unit, seq)]
+        return await self._judged(rows[unit], texts[unit], others, similar)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        if self._running:
+            await asyncio.wait(self._running)
+        await self.mark()
+
+    async def mark(self) -> None:
+        """Note how far it has come, if nothing before is left."""
+        if self._through > self._marked and not self._backlog:
+            self._marked = self._through
+            try:
+                await self._state.store.marks.set("detected", self._through)
+            except FieldError as full:  # the units are compared once more, that is all
+                logger.warning("how far detection has come is not on disk", code=full.code)
+
+    # --- in the background --------------------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        while self._backlog:
+            await asyncio.sleep(PAUSE_MS / 1e3)  # others go first
+            if self._busy():
+                continue
+            units = [self._backlog[at] for at in range(min(COMPARED_AT_ONCE, len(self._backlog)))]
+            try:
+                await self.detect(units)
+            except FieldError as full:  # asked again when there is room
+                logger.warning("conflicts are not on record yet", code=full.code, units=len(self._backlog))
+                await asyncio.sleep(1)
+                continue
+            for _ in units:
+                self._backlog.popleft()
+            self._through = max(self._through, *units)
+            if self._through - self._marked >= MARK_EVERY:
+                await self.mark()
+        await self.mark()
+
+    def _stopped(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("detection broke", error=type(error).__name__, exc_info=error)
+
+    # --- finding and judging ------------------------------------------------------------------------------------------
+
+    async def _similar(self, unit: int, before: int) -> dict[int, float]:
+        meaning = self._meanings.meaning
+        if meaning is None:
+            return {}
+        units = self._state.columns.snapshot(self._state.epoch)
+        row = np.asarray([self._state.columns.row_of(unit)], np.int64)
+        query = meaning.index.vectors(row)[0]
+        if not query.any():
+            return {}
+        mask = (units.status <= LAST_SHOWN_STATUS) & ~units.archived & (units.seq < before)
+        rows, similarities = await asyncio.to_thread(meaning.index.search, query, mask, NEAREST)
+        return {
+            int(units.seq[at]): float(similarity)
+            for at, similarity in zip(rows, similarities, strict=True)
+            if similarity >= LEAST_SIMILARITY
+        }
+
+    async def _with_same_words(self, text: str, before: int) -> list[int]:
+        words = list(dict.fromkeys(word for term in subject_terms(text) for word in split(term)))
+        if not words:
+            return []
+        tail = self._follower.tail()
+        [postings] = await self._state.store.text_index.search([words], most_postings=POSTINGS)
+        shared: Counter[int] = Counter()
+        for seqs in postings.seqs.values():
+            shared.update(seqs)
+        terms = {term for word in words for term in self._state.store.text_index.analyze(word)}
+        for fresh in tail:
+            if common := len(terms & fresh.terms):
+                shared[fresh.seq] = common
+        enough = min(SHARED_WORDS, len(words))
+        return [seq for seq, count in shared.most_common(MOST_BY_WORDS) if count >= enough and seq < before]
+
+    async def _judged(self, row: UnitRow, text: str, others: Sequence[int], similar: dict[int, float]) -> list[Found]:
+        rows = await self._state.store.views.units(others)
+        texts = await self._texts([seq for seq in others if seq in rows and _stands(rows[seq])])
+        newer = _claim(row, text)
+        verdicts = [(seq, judge(newer, _claim(rows[seq], said), similar.get(seq))) for seq, said in texts.items()]
+        return [
+            Found(max(row.seq, seq), min(row.seq, seq), verdict) for seq, verdict in verdicts if verdict is not None
+        ]
+
+    async def _texts(self, units: Sequence[int]) -> dict[int, str]:
+        stored = await self._state.store.texts.get(units)
+        return {seq: decode_texts(each.body, UnitTexts).content for seq, each in stored.items()}
+
+
+class Contesting:
+    """Conflicts that the Field found go on record, unless a side is gone by then."""
+
+    def __init__(self, found: Sequence[Found], ids: Ids) -> None:
+        self._found = found
+        self._ids = ids
+        self.conflicts: dict[int, list[str]] = {}
+
+    def texts(self) -> Sequence[str]:
+        return [found.verdict.description for found in self._found]
+
+    def names(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
+        draft = desk.quiet_draft(desk.epoch)
+        for found, description in zip(self._found, clean, strict=True):
+            unit, other = await desk.unit_at(found.unit), await desk.unit_at(found.other)
+            if _stands(unit) and _stands(other) and not desk.in_dispute(found.unit, found.other):
+                conflict = await contest(draft, desk, self._ids, unit, other, found.verdict.detected_by, description)
+                self.conflicts.setdefault(found.unit, []).append(conflict)
+        return draft, _NO_ANSWER
+
+
+_NO_ANSWER = Done("", 0)  # whoever asked looks at the work itself
+
+
+def _claim(row: UnitRow, text: str) -> Claim:
+    return Claim(text, row.type, row.epoch, row.score, row.agent, row.session)
+
+
+def _stands(row: UnitRow) -> bool:
+    return row.mode == "committed" and row.status in ("active", "contested", "pending_enrichment")

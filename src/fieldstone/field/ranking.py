@@ -1,0 +1,172 @@
+"""What every unit is worth to one request: the indexes are asked, and what they know becomes factors."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from fieldstone.core.agents import AgentFacts
+from fieldstone.core.requests import Attune
+from fieldstone.field.reads import Reads
+from fieldstone.ports.embedder import EmbeddingFailed
+from fieldstone.projections.columns import STATUS_CODES, Snapshot
+from fieldstone.projections.meaning import ELSEWHERE_PRIOR, SESSION_PRIOR, Lie
+from fieldstone.retrieval.candidates import Filter, Mask, candidates
+from fieldstone.retrieval.lexical import LexicalMatch
+from fieldstone.retrieval.proximity import MOST_SEEDS, proximity
+from fieldstone.retrieval.score import (
+    Scores,
+    Values,
+    authorship,
+    belongs,
+    confidence,
+    recency,
+    role_alignment,
+    type_importance,
+    with_recency_weight,
+)
+from fieldstone.retrieval.semantic import nearness
+from fieldstone.retrieval.surroundings import surroundings
+from fieldstone.retrieval.words import Query, split
+
+POSTINGS_SHARE: Final = 0.01  # of all units: terms more frequent than this are pruned, rarest kept first
+LEAST_POSTINGS: Final = 10_000  # a small field is searched whole
+
+
+class Asked(Struct, frozen=True):
+    """A request, as ranking needs it."""
+
+    hint: Query
+    hint_text: str | None
+    named: Sequence[int]  # agents that the hint names
+    interests: Query
+    interests_text: str
+
+
+class Ranking(Struct, frozen=True):
+    scores: Scores
+    hint: LexicalMatch
+    interests: LexicalMatch
+    words: tuple[str, ...]  # of the hint
+    model_silent: bool = False  # the embedding model did not answer: words decided alone
+
+
+async def rank(reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot, mask: Mask) -> Ranking:
+    """`mask`: the candidates. What stands beside a candidate may count although it is none itself: the caller's own
+    unit may be the question, and a filter does not change what a unit is worth."""
+    asked = _asked(reads, caller, request)
+    visible = candidates(units, Filter(caller.number, include_own=True, include_archived=True), reads.relations)
+    searching = _search(reads, caller, request, units, asked)
+    (by_hint, by_interests), (near_hint, near_interests, lie, silent) = await asyncio.gather(
+        searching, _near(reads, units, asked, (visible, mask))
+    )
+    factors = await _standing_factors(reads, caller, request, units)
+    if asked.interests.words:
+        touching = by_interests.shares(units)
+        factors["interests"] = touching if near_interests is None else np.maximum(touching, near_interests)
+    if asked.hint_text:
+        factors |= _hint_factors(reads.weights, units, visible, by_hint.shares(units), near_hint, lie)
+        if asked.named:
+            factors["author"] = authorship(units, asked.named)
+    weights = reads.weights
+    if request.scope.recency_weight is not None and reads.extended:
+        weights = with_recency_weight(weights, factors, request.scope.recency_weight)
+    words = tuple(asked.hint.words.values())
+    return Ranking(Scores(factors, weights), by_hint, by_interests, words, silent)
+
+
+def _asked(reads: Reads, caller: AgentFacts, request: Attune) -> Asked:
+    analyze = reads.text_index.analyze
+    hint_text = request.context_hint
+    hint = Query([hint_text] if hint_text else (), analyze)
+    named = reads.agents_named(split(hint_text)) if hint_text else {}
+    if named:
+        hint.drop({word for words in named.values() for word in words})
+    wanted = request.scope.interests or () if reads.level >= 1 else ()
+    interests = tuple(dict.fromkeys((*caller.interests, *wanted)))
+    return Asked(hint, hint_text, list(named), Query(interests, analyze), ", ".join(interests))
+
+
+async def _search(
+    reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot, asked: Asked
+) -> tuple[LexicalMatch, LexicalMatch]:
+    tail = reads.tail()  # before the search: what leaves the tail meanwhile is in the index by then
+    drafts = reads.drafts(_own_drafts(units, caller)) if request.scope.include_drafts else {}
+    most = max(LEAST_POSTINGS, int(units.size * POSTINGS_SHARE))
+    queries = (asked.hint, asked.interests)
+    found = await reads.text_index.search([list(query.words.values()) for query in queries], most_postings=most)
+    by_hint, by_interests = (LexicalMatch(*each, tail, drafts) for each in zip(queries, found, strict=True))
+    return by_hint, by_interests
+
+
+async def _near(
+    reads: Reads, units: Snapshot, asked: Asked, masks: Sequence[Mask]
+) -> tuple[Values | None, Values | None, Lie | None, bool]:
+    """How near every unit is to hint and interests, in a thread: it looks at all vectors."""
+    meaning = reads.meaning
+    if meaning is None or not (asked.hint_text or asked.interests_text):
+        return None, None, None, reads.model_is_silent
+    try:
+        hint = await reads.embed(asked.hint_text) if asked.hint_text else None
+        interests = await reads.embed(asked.interests_text) if asked.interests_text else None
+    except EmbeddingFailed:
+        return None, None, None, True
+
+    def look() -> tuple[Values | None, Values | None, Lie | None, bool]:
+        near = [None if query is None else nearness(units, meaning, query, masks) for query in (hint, interests)]
+        return near[0], near[1], meaning.lie(units), False
+
+    return await asyncio.to_thread(look)
+
+
+async def _standing_factors(reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot) -> dict[str, Values]:
+    """Those that need no search."""
+    scope = request.scope
+    roles = [await reads.names.role(registration) for registration in units.registrations]
+    factors = {
+        "recency": recency(units),
+        "type": type_importance(units),
+        "role": role_alignment(units, scope.role, roles, reads.text_index.analyze),
+    }
+    if not reads.extended:
+        return factors
+    factors["confidence"] = confidence(units)
+    if scope.active_task_id is not None:
+        factors["task"] = belongs(units, await reads.names.number("task", scope.active_task_id))
+    factors["proximity"] = proximity(units, reads.relations, _seeds(reads, caller, units))
+    return factors
+
+
+def _hint_factors(
+    weights: Mapping[str, float],
+    units: Snapshot,
+    visible: Mask,
+    lexical: Values,
+    semantic: Values | None,
+    lie: Lie | None,
+) -> dict[str, Values]:
+    factors = {"lexical": lexical}
+    direct = lexical
+    if semantic is not None:
+        factors["semantic"] = semantic
+        share = np.float32(weights["lexical"] / (weights["lexical"] + weights["semantic"] or 1))
+        direct = lexical * share + semantic * (1 - share)
+    # What the caller may not see must not shine through its neighbours.
+    direct = np.where(visible, direct, np.float32(0))
+    coherence = (lie.coherence, lie.coherence_elsewhere) if lie else (SESSION_PRIOR, ELSEWHERE_PRIOR)
+    factors["surroundings"] = surroundings(units, direct, coherence=coherence[0], elsewhere=coherence[1])
+    return factors
+
+
+def _seeds(reads: Reads, caller: AgentFacts, units: Snapshot) -> list[int]:
+    """What the caller recorded or was shown lately."""
+    own = np.flatnonzero(units.agent == units.agent_code(caller.number))[-MOST_SEEDS:]
+    return [*reads.shown_to(caller.number), *units.seq[own].tolist()]
+
+
+def _own_drafts(units: Snapshot, caller: AgentFacts) -> list[int]:
+    is_own = (units.status == STATUS_CODES["draft"]) & (units.agent == units.agent_code(caller.number))
+    seqs: list[int] = units.seq[is_own].tolist()
+    return seqs

@@ -1,0 +1,17 @@
+"""How far work behind the log has come."""
+
+from typing import Literal, Protocol
+
+Mark = Literal["detected"]  # every unit up to it has been compared with the ones before
+
+
+class Marks(Protocol):
+    """Not a view: nothing in the log says it. A mark that is lost only means that work is done once more."""
+
+    async def get(self, name: Mark) -> int:
+        """A seq; 0 where the work has not begun."""
+        ...
+
+    async def set(self, name: Mark, seq: int) -> None:
+        """On disk when it returns. `StorageFull` where there is no room."""
+        ...

@@ -1,0 +1,69 @@
+"""The vectors of units: made from their texts, but costly to make again, so they are kept with them."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+ModelState = Literal["serving", "preparing"]
+
+
+class UnknownModel(Exception):
+    """The field has no such model, or no longer. What was made with it is of no use: drop it."""
+
+
+class StoredModel(NamedTuple):
+    """Vectors of different models cannot be compared. A number is never given twice."""
+
+    number: int
+    name: str
+    dimension: int
+    state: ModelState
+
+
+class Quantized(NamedTuple):
+    """One vector a row: `codes` times its scale. A quarter of the room of floats."""
+
+    seqs: NDArray[np.int64]
+    scales: NDArray[np.float32]
+    codes: NDArray[np.int8]  # len(seqs) × dimension
+
+
+class VectorStore(Protocol):
+    """The vectors of one field, by model and unit. They are no view: rebuilding the views leaves them alone.
+
+    At most one model serves, and at most one is being prepared to take its place. A write is on disk when it returns
+    and raises `StorageFull` where there is no room; for a model that the field does not have it is `UnknownModel`.
+    """
+
+    async def models(self) -> Sequence[StoredModel]:
+        """By number: a younger model has a higher one."""
+        ...
+
+    async def begin(self, name: str, dimension: int, *, state: ModelState) -> StoredModel:
+        """A model without vectors. `ValueError` where the field has one in this state already."""
+        ...
+
+    async def add(self, model: int, batch: Quantized) -> None:
+        """Keep all of these or none. A unit has one vector of a model: the last that it was given."""
+        ...
+
+    def scan(self, model: int) -> AsyncIterator[Quantized]:
+        """All vectors of the model by seq, in large pieces. Of a model that is not there, nothing.
+
+        What is written meanwhile may or may not be among them.
+        """
+        ...
+
+    async def serve(self, model: int) -> None:
+        """The model serves from now on; the one that did so before is dropped, in the same step."""
+        ...
+
+    async def drop(self, model: int) -> None:
+        """Forget the model and overwrite its vectors."""
+        ...
+
+    async def erase(self, seqs: Sequence[int]) -> None:
+        """Overwrite the vectors of these units, whatever model they are of. Those that have none are passed over."""
+        ...

@@ -1,0 +1,128 @@
+"""The default embedder: sums of word vectors."""
+
+import asyncio
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from safetensors.numpy import load
+from tokenizers import Tokenizer
+
+from fieldstone.backends.models import static
+from fieldstone.backends.models.package_files import read_package_file
+from fieldstone.backends.models.static import StaticEmbedder, WordVectors
+from fieldstone.backends.models.vectors import TEXT_CHARS_MAX
+from fieldstone.ports.embedder import EmbeddingFailed
+
+WEIGHTS = read_package_file(static.PACKAGE, static.WEIGHTS, sha256=static.WEIGHTS_SHA256)
+TOKENIZER = read_package_file(static.PACKAGE, static.TOKENIZER, sha256=static.TOKENIZER_SHA256)
+
+
+@cache
+def word_vectors() -> WordVectors:
+    return WordVectors()
+
+
+def rows(texts: list[str]) -> NDArray[np.float32]:
+    async def embed() -> NDArray[np.float32]:
+        embedder = StaticEmbedder()
+        embedder._words = word_vectors()  # loading takes longer than all that is tried here
+        found = await embedder.embed(texts)
+        await embedder.close()
+        return found
+
+    return asyncio.run(embed())
+
+
+def test_a_row_is_the_direction_of_its_tokens_less_the_mean_of_all() -> None:
+    text = "deployment of the naïve paywall costs 40 euros antidisestablishmentarianism 東京"
+    tokens = load(WEIGHTS)["embedding.weight"].astype(np.float64)
+    cut = Tokenizer.from_str(TOKENIZER.decode()).encode(text, add_special_tokens=False)
+    expected = (tokens - tokens.mean(axis=0))[cut.ids].sum(axis=0)
+    assert np.allclose(rows([text])[0], expected / np.linalg.norm(expected), atol=1e-4)
+
+
+@pytest.mark.parametrize("same", ["RIVALS charge 40 euros", "rivals\ncharge\t40   euros", "«Rivals» charge: 40 euros!"])
+def test_letter_case_white_space_and_punctuation_make_no_difference(same: str) -> None:
+    found = rows(["Rivals charge 40 euros", same])
+    assert np.array_equal(found[0], found[1])
+
+
+@given(st.lists(st.text(max_size=200), max_size=80))
+def test_a_row_is_the_same_alone_and_among_others(texts: list[str]) -> None:
+    together = rows(texts)
+    for text, row in zip(texts, together, strict=True):
+        assert np.array_equal(rows([text])[0], row)
+
+
+@given(st.lists(st.integers(0, 3 * static.PIECE_CHARS), max_size=100))
+def test_pieces_cover_all_texts_once_and_keep_their_bounds(lengths: list[int]) -> None:
+    texts = ["x" * length for length in lengths]
+    pieces = list(static._pieces(texts))
+    assert [number for start, end in pieces for number in range(start, end)] == list(range(len(texts)))
+    for start, end in pieces:
+        chars = sum(min(length, TEXT_CHARS_MAX) for length in lengths[start:end])
+        assert end - start == 1 or (end - start <= static.PIECE_TEXTS and chars <= static.PIECE_CHARS)
+
+
+def test_more_words_than_are_kept_change_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"alpha {number} beta {number * 7919:x}" for number in range(200)]
+    expected = rows(texts)
+    monkeypatch.setattr(static, "KNOWN_WORDS", 150)
+    words = WordVectors()
+    sums = [words.sums([text.split()])[0] for text in [*texts, *texts]]
+    assert len(words._numbers) <= 150
+    found = np.array(sums) / np.linalg.norm(sums, axis=1, keepdims=True)
+    assert np.allclose(found, np.concatenate([expected, expected]), atol=1e-5)
+
+
+def test_a_piece_never_holds_more_words_than_are_kept() -> None:
+    assert static.KNOWN_WORDS > static.PIECE_CHARS
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package of the name, elsewhere."""
+    (tmp_path / "pebble").mkdir()
+    (tmp_path / "pebble" / "__init__.py").write_text("raise RuntimeError('the code of the package is not run')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(static, "PACKAGE", "pebble")
+    return tmp_path / "pebble"
+
+
+async def failure() -> str:
+    embedder = StaticEmbedder()
+    with pytest.raises(EmbeddingFailed) as caught:
+        await embedder.embed(["alpha"])
+    await embedder.close()
+    return str(caught.value)
+
+
+async def test_weights_that_are_not_there_are_told(package: Path) -> None:
+    assert f"{static.WEIGHTS} of pebble cannot be read: No such file or directory" in await failure()
+
+
+async def test_weights_that_are_not_the_known_ones_are_refused(package: Path) -> None:
+    for path, content in ((static.WEIGHTS, WEIGHTS[:-1] + b"\0"), (static.TOKENIZER, TOKENIZER)):
+        (package / path).parent.mkdir(exist_ok=True)
+        (package / path).write_bytes(content)
+    assert f"{static.WEIGHTS} of pebble is not the one that is known" in await failure()
+
+
+async def test_a_package_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(static, "PACKAGE", "no_such_package")
+    assert "no_such_package, which holds the model, is not installed" in await failure()
+
+
+async def test_what_failed_to_load_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = StaticEmbedder()
+    with monkeypatch.context() as patch:
+        patch.setattr(static, "PACKAGE", "no_such_package")
+        with pytest.raises(EmbeddingFailed):
+            await embedder.embed(["alpha"])
+    assert (await embedder.embed(["alpha"])).any()
+    await embedder.close()
