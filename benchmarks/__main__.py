@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python -m benchmarks [record] [attune] [http] [peers] [size]`, or all of them."""
+"""Run the benchmarks: `python -m benchmarks [PART …]`, or all of them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.attune import measure_attune
+from benchmarks.contradictions import measure_contradictions
 from benchmarks.corpus import write_rows_file
 from benchmarks.figures import Figure, Report
 from benchmarks.http import measure_http
 from benchmarks.peers import measure_peers
 from benchmarks.peers.environment import ROOT, fresh_install_mb, mem0_installed_mb
-from benchmarks.record import measure_record
+from benchmarks.quality import measure_quality
+from benchmarks.record import Rates, measure_record
+from benchmarks.scale import SIZES, measure_scale
+from benchmarks.vectors import measure_vectors
 
-PARTS = ("record", "peers", "attune", "http", "size")
+PARTS = ("record", "peers", "attune", "http", "vectors", "scale", "quality", "contradictions", "size")
+DATA = ROOT.parent / "shared" / "data"  # not ours to publish: what is not there is skipped
 PEER_ROWS = 20_000
 LANGGRAPH_ONE_BY_ONE = 2_000
 MEM0_ROWS = 1_000
@@ -22,28 +27,42 @@ MEM0_ROWS = 1_000
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help="which parts to run (default: all)")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="no field of a million units")
+    parser.add_argument("--data", type=Path, default=DATA, help="where the labelled data are (default: %(default)s)")
     parser.add_argument("--no-keep", action="store_true", help="print only, keep no result file")
     arguments = parser.parse_args()
     parts = arguments.parts or list(PARTS)
+    if unknown := sorted(set(parts) - set(PARTS)):
+        parser.error(f"no such part: {', '.join(unknown)}. There are {', '.join(PARTS)}.")
+    sizes = SIZES[:-1] if arguments.quick else SIZES
     report = Report()
     # On the disk of the project, not in a memory file system: an fsync is what is measured.
     with tempfile.TemporaryDirectory(dir=ROOT, prefix=".bench-") as directory:
         work_dir = Path(directory)
-        record_rate = measure_record(report, work_dir) if {"record", "peers"} & set(parts) else 0.0
-        if "peers" in parts:
-            _peers(report, work_dir, record_rate)
+        if {"record", "peers"} & set(parts):
+            rates = measure_record(report, work_dir)
+            if "peers" in parts:
+                _peers(report, work_dir, rates)
         if "attune" in parts:
             measure_attune(report, work_dir)
         if "http" in parts:
             measure_http(report)
+        if "vectors" in parts:
+            measure_vectors(report, work_dir, sizes=sizes)
+        if "scale" in parts:
+            measure_scale(report, work_dir, sizes=sizes)
+    if "quality" in parts:
+        measure_quality(report, arguments.data)
+    if "contradictions" in parts:
+        measure_contradictions(report, arguments.data)
     if "size" in parts:
         _size(report)
     if not arguments.no_keep:
         print(f"kept in {report.keep().relative_to(ROOT)}")
 
 
-def _peers(report: Report, work_dir: Path, record_rate: float) -> None:
+def _peers(report: Report, work_dir: Path, rates: Rates) -> None:
     rows_file = work_dir / "rows.jsonl"
     write_rows_file(rows_file, PEER_ROWS)
     one, batch, mem0 = measure_peers(
@@ -53,9 +72,13 @@ def _peers(report: Report, work_dir: Path, record_rate: float) -> None:
         count_mem0=MEM0_ROWS,
         work_dir=work_dir,
     )
-    report.add(Figure("RECORD, 64 agents", record_rate, "/s", "LangGraph put one by one", one.rows_per_s, 10.0))
-    report.add(Figure("RECORD, 64 agents", record_rate, "/s", "LangGraph batch of 100", batch.rows_per_s))
-    report.add(Figure("RECORD, 64 agents", record_rate, "/s", "mem0 add(infer=False)", mem0.rows_per_s, 25.0))
+    for name, rate, bars in (
+        ("RECORD, 64 agents", rates.without_vectors, (10.0, 25.0)),
+        ("RECORD with embedding and detection, 64 agents", rates.by_default, (None, None)),
+    ):
+        report.add(Figure(name, rate, "/s", "LangGraph put one by one", one.rows_per_s, bars[0]))
+        report.add(Figure(name, rate, "/s", "LangGraph batch of 100", batch.rows_per_s))
+        report.add(Figure(name, rate, "/s", "mem0 add(infer=False)", mem0.rows_per_s, bars[1]))
 
 
 def _size(report: Report) -> None:

@@ -18,4 +18,13 @@ def measure_http(report: Report) -> None:
             0.5,
         )
     )
+    report.add(
+        Figure(
+            "HTTP RECORD with embedding and detection, 32 connections",
+            found.everything.requests_per_s,
+            "/s",
+            "the same without",
+            found.record.requests_per_s,
+        )
+    )
     report.add(Figure("HTTP RECORD p99", found.record.p99_ms, "ms", "the bare route's", found.bare.p99_ms))

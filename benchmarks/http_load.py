@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -32,7 +32,7 @@ ROUNDS = 3  # taken in turn, so that a noisy minute meets both
 READY_TIMEOUT_S = 60
 
 SERVE = "import sys; from fieldstone.settings import Settings; from fieldstone.wiring import serve; " + (
-    "serve(Settings(db=sys.argv[1], port=0))"
+    "serve(Settings(db=sys.argv[1], port=0, embedder=sys.argv[2], detect_conflicts=sys.argv[2] != 'none'))"
 )
 
 
@@ -47,7 +47,8 @@ class Load:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     bare: Load
-    record: Load
+    record: Load  # neither embedding nor looking for conflicts: what the transport and the write cost
+    everything: Load  # as a server is by default
     ratio: float
 
 
@@ -55,16 +56,24 @@ def compare(*, requests: int = REQUESTS, connections: int = CONNECTIONS, rounds:
     """Medians over the rounds; the ratio is the median of the rounds' ratios."""
     bare: list[Load] = []
     record: list[Load] = []
-    with tempfile.TemporaryDirectory() as folder:
-        serve = [sys.executable, "-c", SERVE, str(Path(folder) / "bench.db")]
-        with _server([sys.executable, "-m", "benchmarks.bare_http"]) as bare_url, _server(serve) as url:
-            register_agents(url)
-            for turn in range(rounds):
-                bodies = list(record_bodies(requests, prefix=f"r{turn}"))
-                bare.append(load(bare_url, "/v1/record", bodies, connections=connections))
-                record.append(load(url, "/v1/record", bodies, connections=connections))
+    everything: list[Load] = []
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as servers:
+        bare_url = servers.enter_context(_server([sys.executable, "-m", "benchmarks.bare_http"]))
+        url, full_url = (
+            servers.enter_context(
+                _server([sys.executable, "-c", SERVE, str(Path(folder) / f"{embedder}.db"), embedder])
+            )
+            for embedder in ("none", "static")
+        )
+        register_agents(url)
+        register_agents(full_url)
+        for turn in range(rounds):
+            bodies = list(record_bodies(requests, prefix=f"r{turn}"))
+            bare.append(load(bare_url, "/v1/record", bodies, connections=connections))
+            record.append(load(url, "/v1/record", bodies, connections=connections))
+            everything.append(load(full_url, "/v1/record", bodies, connections=connections))
     ratios = [ours.requests_per_s / theirs.requests_per_s for ours, theirs in zip(record, bare, strict=True)]
-    return Comparison(_median(bare), _median(record), statistics.median(ratios))
+    return Comparison(_median(bare), _median(record), _median(everything), statistics.median(ratios))
 
 
 def load(url: str, path: str, bodies: Sequence[bytes], *, connections: int = CONNECTIONS) -> Load:

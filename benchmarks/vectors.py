@@ -2,31 +2,28 @@
 
 The vectors are made as the default embedder makes them, a text's being the mean of its words', with words drawn by
 Zipf's law: so they lie around what is frequent and lean to one side, as real ones do, and near ones are hard to tell
-apart. faiss runs in `.venv-bench` on the same vectors: `python -m benchmarks.vectors VECTORS QUERIES COUNT`.
+apart. faiss runs in `.venv-bench` on the same vectors.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
-import sys
 import tempfile
 import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.corpus import VECTOR_DIMENSIONS, VOCABULARY_WORDS, ZIPF_SHIFT
 from benchmarks.figures import Figure, Report, percentile
-from benchmarks.peers.environment import ROOT, bench_python
-
-if TYPE_CHECKING:  # here, and late: the other environment reads this file too, and has no Fieldstone
-    from fieldstone.projections.vector_index import VectorIndex
+from benchmarks.scale import peer_seconds
+from fieldstone.backends.sqlite.store import SqliteStore
+from fieldstone.ports.log import FieldKey
+from fieldstone.ports.vectors import Quantized
+from fieldstone.projections.vector_index import VectorIndex, quantize
 
 SIZES = (10_000, 100_000, 1_000_000)
 QUERIES = 200
@@ -36,21 +33,20 @@ SHARES = (1.0, 0.1, 0.01, 0.001)
 CHUNK = 50_000
 UNIT_WORDS = 30
 HINT_WORDS = 10
-FAISS_TIMEOUT_S = 900
-TRAINED_ON = 100_000
 
 Floats = NDArray[np.float32]
 
 
-def measure_vectors(report: Report, work_dir: Path) -> None:
+def measure_vectors(report: Report, work_dir: Path, *, sizes: Sequence[int] = SIZES) -> None:
     with tempfile.TemporaryDirectory(dir=work_dir) as directory:
         vectors_file, queries_file = Path(directory) / "vectors.npy", Path(directory) / "queries.npy"
-        vectors = _vectors(vectors_file)
+        vectors = _vectors(vectors_file, max(sizes))
         queries = _normal(_texts(np.random.default_rng(2), QUERIES, HINT_WORDS, _words()))
         np.save(queries_file, queries)
-        for count in SIZES:
+        for count in sizes:
             index = _filled(vectors[:count])
-            ours, theirs = _search_times(index, queries), _faiss_times(vectors_file, queries_file, count)
+            ours = _search_times(index, queries)
+            theirs = peer_seconds("faiss_scan", vectors_file, queries_file, count, MOST, work_dir=work_dir)
             _report_times(report, count, ours, theirs)
             _measure_recall(report, index, vectors[:count], queries)
         _measure_start(report, Path(directory), vectors)
@@ -78,15 +74,14 @@ def _measure_start(report: Report, directory: Path, vectors: Floats) -> None:
     used = tracemalloc.get_traced_memory()[0] / len(vectors)
     tracemalloc.stop()
     report.add(Figure(f"loading {len(vectors):,} vectors", seconds, "s", bar=1.5, at_most=True))
-    report.add(Figure(f"vector index, {index.dimension} dimensions", used, "B a unit", bar=300, at_most=True))
+    bar = 300 if len(vectors) == SIZES[-1] else None  # of few, the room that is kept for more is a large part
+    report.add(Figure(f"vector index, {index.dimension} dimensions", used, "B a unit", bar=bar, at_most=True))
 
 
 # --- ours ------------------------------------------------------------------------------------------------------------
 
 
 def _filled(vectors: Floats) -> VectorIndex:
-    from fieldstone.projections.vector_index import VectorIndex, quantize
-
     index = VectorIndex(VECTOR_DIMENSIONS)
     for at, chunk in enumerate(_chunks(vectors)):
         index.put(np.arange(at * CHUNK, at * CHUNK + len(chunk)), *quantize(chunk))
@@ -127,11 +122,6 @@ def _measure_recall(report: Report, index: VectorIndex, vectors: Floats, queries
 
 async def _load(directory: Path, vectors: Floats) -> tuple[float, VectorIndex]:
     """From the store's file to an index that can be searched, as at a field's opening."""
-    from fieldstone.backends.sqlite.store import SqliteStore
-    from fieldstone.ports.log import FieldKey
-    from fieldstone.ports.vectors import Quantized
-    from fieldstone.projections.vector_index import VectorIndex, quantize
-
     store = SqliteStore(directory / "field.db", FieldKey("bench", "vectors"))
     model = await store.vectors.begin("bench", VECTOR_DIMENSIONS, state="serving")
     for at, chunk in enumerate(_chunks(vectors)):
@@ -146,42 +136,11 @@ async def _load(directory: Path, vectors: Floats) -> tuple[float, VectorIndex]:
     return seconds, index
 
 
-# --- faiss -----------------------------------------------------------------------------------------------------------
-
-
-def _faiss_times(vectors_file: Path, queries_file: Path, count: int) -> list[float]:
-    command = [str(bench_python()), "-m", "benchmarks.vectors", str(vectors_file), str(queries_file), str(count)]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=FAISS_TIMEOUT_S, check=False)
-    if ran.returncode != 0:
-        raise RuntimeError(f"faiss: exit {ran.returncode}\n{ran.stderr}")
-    seconds: list[float] = json.loads(ran.stdout)
-    return seconds
-
-
-def _time_faiss(vectors_file: Path, queries_file: Path, count: int) -> list[float]:
-    import faiss  # type: ignore[import-not-found]
-
-    faiss.omp_set_num_threads(1)  # two were three times slower
-    vectors, queries = np.load(vectors_file, mmap_mode="r"), np.load(queries_file)
-    index = faiss.IndexScalarQuantizer(VECTOR_DIMENSIONS, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)
-    index.train(vectors[: min(count, TRAINED_ON)])
-    for chunk in _chunks(vectors[:count]):
-        index.add(chunk)
-    seconds: list[float] = []
-    for _ in range(2):
-        seconds = []
-        for query in queries:
-            started = time.perf_counter()
-            index.search(query[np.newaxis], MOST)
-            seconds.append(time.perf_counter() - started)
-    return seconds
-
-
 # --- vectors ---------------------------------------------------------------------------------------------------------
 
 
-def _vectors(path: Path) -> Floats:
-    vectors = np.lib.format.open_memmap(path, "w+", np.float32, (SIZES[-1], VECTOR_DIMENSIONS))
+def _vectors(path: Path, count: int) -> Floats:
+    vectors = np.lib.format.open_memmap(path, "w+", np.float32, (count, VECTOR_DIMENSIONS))
     chance, words = np.random.default_rng(1), _words()
     for chunk in _chunks(vectors):
         chunk[:] = _normal(_texts(chance, len(chunk), UNIT_WORDS, words))
@@ -211,12 +170,3 @@ def _normal(vectors: Floats) -> Floats:
 def _chunks(vectors: Floats) -> Iterator[Floats]:
     for first in range(0, len(vectors), CHUNK):
         yield vectors[first : first + CHUNK]
-
-
-def main(arguments: Sequence[str]) -> None:
-    vectors_file, queries_file, count = arguments
-    print(json.dumps(_time_faiss(Path(vectors_file), Path(queries_file), int(count))))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

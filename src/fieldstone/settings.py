@@ -57,6 +57,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     enrichment_timeout_ms: int = 50
     detect_conflicts: bool = True
     detection_timeout_ms: int = 50
+    judge_url: str | None = None
+    judge_key: Secret | None = None
+    judge_model: str | None = None
+    judge_timeout_ms: int = 10_000
     weights: dict[str, float] = {}
     log_level: str = "info"
     log_format: str = "auto"
@@ -88,6 +92,10 @@ SETTING_HELP: Final[Mapping[str, str]] = {
     "detect_conflicts": "Whether the field itself looks for units that contradict each other.",
     "weights": "Weights of ATTUNE's factors that differ from the table's, as in lexical=0.5,recency=0.2",
     "detection_timeout_ms": "How long RECORD's answer waits for the search for conflicts; later ones are still found.",
+    "judge_url": "An endpoint of OpenAI's chat that has a word in whether units contradict each other.",
+    "judge_key": "The judge's key, if it wants one.",
+    "judge_model": "The judge's model.",
+    "judge_timeout_ms": "How long the judge may take for an answer. Without one the rules decide alone.",
     "log_level": "debug, info, warning or error.",
     "log_format": "json, console, or auto: console in a terminal, json elsewhere.",
 }
@@ -171,6 +179,7 @@ def _whole(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
         "embedder_timeout_ms": 1 <= settings.embedder_timeout_ms <= 600_000,
         "enrichment_timeout_ms": 0 <= settings.enrichment_timeout_ms <= 60_000,
         "detection_timeout_ms": 0 <= settings.detection_timeout_ms <= 60_000,
+        "judge_timeout_ms": 1 <= settings.judge_timeout_ms <= 600_000,
         "log_level": settings.log_level in ("debug", "info", "warning", "error"),
         "log_format": settings.log_format in ("json", "console", "auto"),
         "memory_types": len(settings.memory_types) <= 200,
@@ -181,6 +190,7 @@ def _whole(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
         if not fine:
             raise BadSettings(f"{name} ({sources[name]}) is out of its range. {SETTING_HELP[name]}")
     _check_embedder(settings, sources)
+    _check_judge(settings, sources)
     return settings
 
 
@@ -198,18 +208,33 @@ def _check_embedder(settings: Settings, sources: Mapping[str, str]) -> None:
         for name in ("embedder_url", "embedder_model"):
             if not getattr(settings, name):
                 raise BadSettings(f"embedder = openai ({sources['embedder']}) needs {name}. {SETTING_HELP[name]}")
-        _check_endpoint(settings, sources)
+        _check_endpoint(settings, sources, "embedder")
 
 
-def _check_endpoint(settings: Settings, sources: Mapping[str, str]) -> None:
-    address = _split(settings.embedder_url or "")
+_OF_JUDGE: Final = ("judge_url", "judge_key", "judge_model")
+
+
+def _check_judge(settings: Settings, sources: Mapping[str, str]) -> None:
+    given = [name for name in _OF_JUDGE if getattr(settings, name) is not None]
+    if not given:
+        return
+    for name in ("judge_url", "judge_model"):
+        if not getattr(settings, name):
+            raise BadSettings(f"{given[0]} ({sources[given[0]]}) needs {name}. {SETTING_HELP[name]}")
+    _check_endpoint(settings, sources, "judge")
+
+
+def _check_endpoint(settings: Settings, sources: Mapping[str, str], whose: str) -> None:
+    url, key = f"{whose}_url", f"{whose}_key"
+    address = _split(getattr(settings, url) or "")
     if address is None or address.scheme not in ("http", "https") or not address.hostname:
-        raise BadSettings(f"embedder_url ({sources['embedder_url']}) is not a URL of http or https.")
+        raise BadSettings(f"{url} ({sources[url]}) is not a URL of http or https.")
     if "@" in address.netloc or address.query or address.fragment:
-        raise BadSettings(f"embedder_url ({sources['embedder_url']}) holds more than an address: use embedder_key.")
-    key = settings.embedder_key.reveal() if settings.embedder_key else "none"
-    if not key or not all("!" <= character <= "~" for character in key):
-        raise BadSettings(f"embedder_key ({sources['embedder_key']}) is empty, or has characters that no key has.")
+        raise BadSettings(f"{url} ({sources[url]}) holds more than an address: use {key}.")
+    secret: Secret | None = getattr(settings, key)
+    text = secret.reveal() if secret else "none"
+    if not text or not all("!" <= character <= "~" for character in text):
+        raise BadSettings(f"{key} ({sources[key]}) is empty, or has characters that no key has.")
 
 
 def _split(url: str) -> SplitResult | None:

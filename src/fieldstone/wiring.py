@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fieldstone.client.field import Field
     from fieldstone.field.field import LocalField
     from fieldstone.ports.embedder import Embedder
+    from fieldstone.ports.judge import Judge
     from fieldstone.ports.lease import Holder, Lease
     from fieldstone.ports.store import Store
     from fieldstone.ports.world import Clock
@@ -67,7 +68,9 @@ async def open_local_field(settings: Settings, *, program: str = "") -> LocalFie
     from fieldstone.retrieval.score import WEIGHTS
 
     clock = SystemClock()
-    models = Models(Cl100kCounter(), open_embedder(settings), lambda name: _open_former(settings, name))
+    models = Models(
+        Cl100kCounter(), open_embedder(settings), lambda name: _open_former(settings, name), open_judge(settings)
+    )
     store, lease = open_store(settings, program=program)
     options = Options(
         rules=Rules(
@@ -221,6 +224,20 @@ def open_embedder(settings: Settings) -> Embedder | None:
             return _open_endpoint(settings)
         case "none":
             return None
+
+
+def open_judge(settings: Settings) -> Judge | None:
+    """The judge that the settings name, if they name one."""
+    if settings.judge_url is None:
+        return None
+    from fieldstone.backends.models.openai_judge import OpenAIJudge
+
+    return OpenAIJudge(
+        settings.judge_url,
+        key=settings.judge_key.reveal() if settings.judge_key else None,
+        model=settings.judge_model or "",
+        timeout_ms=settings.judge_timeout_ms,
+    )
 
 
 async def _open_former(settings: Settings, name: str) -> Embedder | None:

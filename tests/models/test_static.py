@@ -1,6 +1,5 @@
 """The default embedder: sums of word vectors."""
 
-import asyncio
 from functools import cache
 from pathlib import Path
 
@@ -28,14 +27,7 @@ def word_vectors() -> WordVectors:
 
 
 def rows(texts: list[str]) -> NDArray[np.float32]:
-    async def embed() -> NDArray[np.float32]:
-        embedder = StaticEmbedder()
-        embedder._words = word_vectors()  # loading takes longer than all that is tried here
-        found = await embedder.embed(texts)
-        await embedder.close()
-        return found
-
-    return asyncio.run(embed())
+    return word_vectors().vectors(texts)
 
 
 def test_a_row_is_the_direction_of_its_tokens_less_the_mean_of_all() -> None:

@@ -117,6 +117,7 @@ class FieldMachine(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
+        self.everything()  # what is related to what an agent has read counts for more from now on
         before = self.everything()
         self.twins.reopen()
         assert self.everything() == before

@@ -194,5 +194,5 @@ def warnings(body: Body) -> Sequence[tuple[str, str]]:
 
 
 def options(**rules: Any) -> Options:
-    """Options with these rules."""
-    return Options(rules=Rules(**rules), version="test", detection_timeout_ms=60_000)
+    """Options with these rules. Nothing is late, however busy the machine is."""
+    return Options(rules=Rules(**rules), version="test", enrichment_timeout_ms=60_000, detection_timeout_ms=60_000)

@@ -11,7 +11,9 @@ import httpx
 from msgspec import json, to_builtins
 
 from fieldstone.backends.memory.store import MemoryStore
+from fieldstone.backends.models.static import StaticEmbedder
 from fieldstone.backends.sqlite.store import SqliteStore
+from fieldstone.backends.tokens import Cl100kCounter
 from fieldstone.client.door import Door
 from fieldstone.client.remote import RemoteField
 from fieldstone.core.errors import FieldError, InternalError
@@ -29,6 +31,17 @@ from fieldstone.wire.messages import BadMessage, decode_message
 
 JSON: Final = {"content-type": "application/json"}
 KEY: Final = FieldKey("local", "main")
+COUNTER: Final = Cl100kCounter()  # loaded once, with the first count
+
+
+def words_only() -> Models:
+    """What most tests need: nothing that has to be loaded."""
+    return Models(WordCounter())
+
+
+def real_models() -> Models:
+    """What a field has by default: its own embedder, and tokens as models count them."""
+    return Models(COUNTER, StaticEmbedder())
 
 
 class Answer(NamedTuple):
@@ -45,6 +58,7 @@ class Place(NamedTuple):
     ids: SeededIds  # the same requests get the same ids, whatever the transport
     max_bytes: int | None = None
     wrap: Callable[[Store], Store] | None = None  # something around the store, such as a fault
+    models: Callable[[], Models] = words_only  # made anew whenever the field is opened
 
 
 class Way(Protocol):
@@ -164,7 +178,7 @@ async def open_field_at(place: Place) -> LocalField:
         clock=place.clock,
         ids=place.ids,
         harness=shared_harness,
-        models=Models(WordCounter()),
+        models=place.models(),
         options=place.options,
     )
 

@@ -12,7 +12,8 @@ from fieldstone.cli.explain import parts_of, print_parts
 from fieldstone.cli.options import Where, agent_options, json_option, where_options
 from fieldstone.cli.output import one_line, print_json, print_warnings, wrapped
 from fieldstone.core.conflicts import Conflict
-from fieldstone.core.replies import Attunement, AttunementOfIds, AttuneReply, ContextBudget, LeftOut
+from fieldstone.core.replies import Attunement, AttunementOfIds, ContextBudget, LeftOut
+from fieldstone.core.requests import Format
 from fieldstone.core.units import MemoryUnit, ScopedMemoryUnit, UnitRef
 
 INDENT: Final = "     "
@@ -72,31 +73,15 @@ def command(
 
 
 async def _attune(
-    where: Where,
-    agent_id: str,
-    role: str | None,
-    hint: str | None,
-    *,
-    format: str,
-    since_epoch: int | None,
-    min_epoch: int | None,
-    **scope: Any,
+    where: Where, agent_id: str, role: str | None, hint: str | None, *, format: Format, **scope: Any
 ) -> Attunement | AttunementOfIds:
     scope |= {name: scope[name] or None for name in ("interests", "sessions", "temporal_layers")}
     async with opened(where) as field:
         agent = await join(field, agent_id, role)
-        asked = {
-            "scope": {"role": role or agent.role, **scope},
-            "context_hint": hint,
-            "format": format,
-            "since_epoch": since_epoch,
-            "min_epoch": min_epoch,
-        }
-        send = import_module("fieldstone.client.agent").send
-        reply: Attunement | AttunementOfIds = await send(
-            field.door, "ATTUNE", agent.id, asked, AttuneReply, epoch=agent.epoch
-        )
-        return reply
+        scope["role"] = role or agent.role
+        if format == "ids_only":
+            return await agent.attune_ids(hint, **scope)
+        return await agent.attune(hint, format=format, **scope)
 
 
 def _weights(where: Where, reply: Attunement | AttunementOfIds, recency_weight: float | None) -> Mapping[str, float]:

@@ -1,7 +1,7 @@
 """An agent's side of a field: record what it found, attune to what matters to it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from fieldstone.client.door import Door
 from fieldstone.core.replies import (
@@ -14,7 +14,7 @@ from fieldstone.core.replies import (
     Detection,
     Done,
 )
-from fieldstone.core.requests import Message, Order
+from fieldstone.core.requests import Message, Order, TemporalLayer
 from fieldstone.core.units import Confidence, Intent, Relation
 from fieldstone.core.vocabulary import Mode, Operation
 from fieldstone.wire.messages import request_from
@@ -27,8 +27,13 @@ class AttuneScope(TypedDict, total=False):
     """What an agent may say of the context that it wants; the role is its own unless said."""
 
     max_units: int
+    max_tokens: int | None
     role: str
     interests: Sequence[str] | None
+    active_task_id: str | None
+    temporal_layers: Sequence[TemporalLayer] | None
+    relevance_threshold: float | None
+    recency_weight: float | None
     since_epoch: int | None
     min_epoch: int | None
     sessions: Sequence[str] | None
@@ -106,9 +111,19 @@ class Agent:
             fields["relations"] = [_plain(relation) for relation in relations]
         return await self._send("RECORD", fields, Accepted, session_id=session_id, message_id=id)
 
-    async def attune(self, context_hint: str | None = None, **scope: Unpack[AttuneScope]) -> Attunement:
-        """What matters to this agent now, best first, each unit with a score and a reason. At most 20, unless said."""
-        return await self._send("ATTUNE", self._attune_fields(context_hint, scope), AttuneReply)
+    async def attune(
+        self,
+        context_hint: str | None = None,
+        *,
+        format: Literal["full", "summary"] = "full",
+        **scope: Unpack[AttuneScope],
+    ) -> Attunement:
+        """What matters to this agent now, best first, each unit with a score and a reason. At most 20, unless said.
+
+        With `max_tokens` it fits into a prompt: in full, as a summary, or left out and named in the receipt.
+        """
+        fields = self._attune_fields(context_hint, scope) | {"format": format}
+        return await self._send("ATTUNE", fields, AttuneReply)
 
     async def attune_ids(self, context_hint: str | None = None, **scope: Unpack[AttuneScope]) -> AttunementOfIds:
         """The same, with ids and epochs only."""

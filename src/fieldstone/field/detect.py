@@ -64,9 +64,9 @@ async def _scan(reads: Reads, detecting: Detecting, request: Detect) -> tuple[li
     rows = rows[np.argsort(units.unit_epoch[rows], kind="stable")]
     began, done = detecting.clock.monotonic_ms(), 0
     found: list[str] = []
-    while done < len(rows) and detecting.clock.monotonic_ms() - began < SCAN_MS:
+    while done < len(rows) and (not done or detecting.clock.monotonic_ms() - began < SCAN_MS):
         end = _end_of_epoch(units.unit_epoch[rows], done + SCANNED_AT_ONCE)
-        conflicts = await detecting.detect(units.seq[rows[done:end]].tolist())
+        conflicts = await detecting.detect_each(units.seq[rows[done:end]].tolist())
         found += [conflict for each in conflicts.values() for conflict in each]
         done = end
     complete = done >= len(rows)

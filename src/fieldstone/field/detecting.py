@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -13,10 +14,12 @@ from fieldstone.core.events import UnitTexts, decode_texts
 from fieldstone.core.replies import Done, Reply
 from fieldstone.core.text import CleanText
 from fieldstone.detection.judge import Claim, Verdict, judge
+from fieldstone.detection.statements import Prepared, prepare
 from fieldstone.detection.subject import subject_terms
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.meanings import Meanings
 from fieldstone.field.relate import contest
+from fieldstone.field.second_reading import SecondReading
 from fieldstone.field.state import FieldState
 from fieldstone.field.work import Work
 from fieldstone.ports.views import UnitRow
@@ -31,21 +34,26 @@ MOST_BY_WORDS: Final = 24
 POSTINGS: Final = 4_000
 SHARED_WORDS: Final = 2  # one word in common does not make a common subject
 COMPARED_AT_ONCE: Final = 8
+AT_ONCE_SHARE: Final = 0.2  # of the time limit is what we expect to need at most; under load nobody waits at all
 PAUSE_MS: Final = 20  # between batches, and as long as others write
+MOST_PAUSES: Final = 100  # then it has its turn, whoever writes: a field that is never quiet is compared, too
+RETRY_MS: Final = 1_000  # after a store that had no room
 NEWEST: Final = 1 << 62
+KEPT_TEXTS: Final = 2_048  # as they were read: about 10 MB
+CLOSING_MS: Final = 2_000  # what is not compared by then is compared at the next opening
 MARK_EVERY: Final = 256  # units; a crash makes no more than these be compared again
 
 logger = structlog.get_logger("fieldstone.detecting")
 
 
 class Found(NamedTuple):
-    unit: int  # the newer one
+    unit: int  # the one that was compared
     other: int
     verdict: Verdict
 
 
 class Detecting:
-    """`write` puts work on disk; `busy` says whether others are writing."""
+    """`write` puts work on disk; `quiet` says that nobody else is writing. `second` reads what the rules decided."""
 
     def __init__(
         self,
@@ -55,7 +63,8 @@ class Detecting:
         clock: Clock,
         ids: Ids,
         write: Callable[[Work], Awaitable[Reply]],
-        busy: Callable[[], bool],
+        quiet: Callable[[], bool],
+        second: SecondReading | None = None,
         *,
         enabled: bool,
         timeout_ms: int,
@@ -66,12 +75,15 @@ class Detecting:
         self.clock = clock
         self._ids = ids
         self._write = write
-        self._busy = busy
+        self._quiet = quiet
+        self._second = second
         self._enabled = enabled
         self._timeout_ms = timeout_ms
         self._backlog: deque[int] = deque()
         self._task: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[dict[int, list[str]] | None]] = set()
+        self._prepared: dict[str, Prepared] = {}
+        self._looked_at = 0  # units that are being compared at once
         self._mean_ms = 1.0
         self._through = 0
         self._marked = 0
@@ -89,13 +101,18 @@ class Detecting:
         self._marked = self._through = await self._state.store.marks.get("detected")
         units = self._state.columns.snapshot(0)
         first = int(np.searchsorted(units.seq, self._marked, side="right"))
-        self.defer(units.seq[first:][units.status[first:] <= LAST_SHOWN_STATUS].tolist())
+        new = units.seq[first:][units.status[first:] <= LAST_SHOWN_STATUS].tolist()
+        # A draft counts from its commit on, which the mark may be before.
+        drafted = await self._state.store.views.drafted_units()
+        self.defer([*(row.seq for row in drafted if row.seq <= self._marked < (row.committed_seq or 0)), *new])
 
     async def at_once(self, units: Sequence[int]) -> dict[int, list[str]] | None:
         """The conflicts of each unit; None where that takes longer than the answer may wait: then it is done later."""
         if not self._enabled:
             return {}
-        if self._backlog or len(units) * self._mean_ms > self._timeout_ms:
+        self._looked_at += len(units)
+        if self._backlog or self._looked_at * self._mean_ms > self._timeout_ms * AT_ONCE_SHARE:
+            self._looked_at -= len(units)
             self.defer(units)
             return None
         task = asyncio.get_running_loop().create_task(self._detect_or_defer(units))
@@ -105,29 +122,46 @@ class Detecting:
         return task.result() if task.done() else None
 
     def defer(self, units: Iterable[int]) -> None:
+        """They are compared when there is time."""
+        if not self._enabled:
+            return
         self._backlog.extend(units)
-        if self._backlog and self._task is None and not self._closed:
-            self._task = asyncio.get_running_loop().create_task(self._work())
-            self._task.add_done_callback(self._stopped)
+        self._start()
 
     async def _detect_or_defer(self, units: Sequence[int]) -> dict[int, list[str]] | None:
         try:
-            found = await self.detect(units)
+            found = await self.detect_each(units)
         except FieldError:  # no room to put it on record: asked again when there is
             self.defer(units)
             return None
-        self._through = max(self._through, *units)
-        if self._through - self._marked >= MARK_EVERY:
-            await self.mark()
+        finally:
+            self._looked_at -= len(units)
+        await self._passed(units)
         return found
+
+    async def detect_each(self, units: Sequence[int]) -> dict[int, list[str]]:
+        """The same as `detect`, but a unit that cannot be compared is told in the logs and hinders no other."""
+        try:
+            return await self.detect(units)
+        except FieldError:
+            raise
+        except Exception as broken:  # why: whatever is in one unit, the others are to be compared
+            if len(units) == 1:
+                logger.error("a unit cannot be compared", unit=units[0], error=type(broken).__name__, exc_info=broken)
+                return {}
+        each = [await self.detect_each([unit]) for unit in units]
+        return {unit: conflicts for found in each for unit, conflicts in found.items()}
 
     async def detect(self, units: Sequence[int], *, both_ways: bool = False) -> dict[int, list[str]]:
         """Compare these units, and put on record what contradicts. The new conflicts of each."""
         began = self.clock.monotonic_ms()
-        found = [each for unit in units for each in await self.compare(unit, both_ways=both_ways)]
+        found: dict[frozenset[int], Found] = {}  # two units may find each other
+        for unit in units:
+            for each in await self.compare(unit, both_ways=both_ways):
+                found.setdefault(frozenset((each.unit, each.other)), each)
         taken_ms = (self.clock.monotonic_ms() - began) / max(1, len(units))
         self._mean_ms += 0.2 * (taken_ms - self._mean_ms)
-        contesting = Contesting(found, self._ids)
+        contesting = Contesting(list(found.values()), self._ids)
         if found:
             await self._write(contesting)
         return contesting.conflicts
@@ -153,44 +187,71 @@ class Detecting:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        if self._running:
-            await asyncio.wait(self._running)
-        await self.mark()
+        if await self._finish_running() and self._enabled and not self._backlog:
+            self._through = self._state.head.seq  # nobody writes any more: commits of drafts are behind us, too
+            await self._mark()
+        if self._second is not None:
+            await self._second.close()
 
-    async def mark(self) -> None:
-        """Note how far it has come, if nothing before is left."""
-        if self._through > self._marked and not self._backlog:
-            self._marked = self._through
-            try:
-                await self._state.store.marks.set("detected", self._through)
-            except FieldError as full:  # the units are compared once more, that is all
-                logger.warning("how far detection has come is not on disk", code=full.code)
+    async def _finish_running(self) -> bool:
+        """Whether all of them came to their end: a model that has a word in it may take long."""
+        if not self._running:
+            return True
+        _, left = await asyncio.wait(self._running, timeout=CLOSING_MS / 1e3)
+        for task in left:
+            task.cancel()
+        return not left
 
     # --- in the background --------------------------------------------------------------------------------------------
 
+    def _start(self) -> None:
+        if self._backlog and self._task is None and not self._closed:
+            self._task = asyncio.get_running_loop().create_task(self._work())
+            self._task.add_done_callback(self._stopped)
+
     async def _work(self) -> None:
         while self._backlog:
-            await asyncio.sleep(PAUSE_MS / 1e3)  # others go first
-            if self._busy():
-                continue
-            units = [self._backlog[at] for at in range(min(COMPARED_AT_ONCE, len(self._backlog)))]
+            await self._turn()
+            units = list(islice(self._backlog, COMPARED_AT_ONCE))
             try:
-                await self.detect(units)
+                await self.detect_each(units)
             except FieldError as full:  # asked again when there is room
                 logger.warning("conflicts are not on record yet", code=full.code, units=len(self._backlog))
-                await asyncio.sleep(1)
+                await asyncio.sleep(RETRY_MS / 1e3)
                 continue
             for _ in units:
                 self._backlog.popleft()
-            self._through = max(self._through, *units)
-            if self._through - self._marked >= MARK_EVERY:
-                await self.mark()
-        await self.mark()
+            await self._passed(units)
+        await self._mark()
+
+    async def _turn(self) -> None:
+        """Others go first, but not for ever."""
+        for _ in range(MOST_PAUSES):
+            await asyncio.sleep(PAUSE_MS / 1e3)
+            if self._quiet():
+                return
+
+    async def _passed(self, units: Sequence[int]) -> None:
+        self._through = max(self._through, *units)
+        if self._through - self._marked >= MARK_EVERY:
+            await self._mark()
+
+    async def _mark(self) -> None:
+        """Note how far it has come, if nothing before is left."""
+        others = self._running - {asyncio.current_task()}
+        if self._backlog or any(not task.done() for task in others) or self._through <= self._marked:
+            return
+        self._marked = self._through
+        try:
+            await self._state.store.marks.set("detected", self._through)
+        except FieldError as full:  # the units are compared once more, that is all
+            logger.warning("how far detection has come is not on disk", code=full.code)
 
     def _stopped(self, task: asyncio.Task[None]) -> None:
         self._task = None
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("detection broke", error=type(error).__name__, exc_info=error)
+        self._start()  # what came while it was about to stop
 
     # --- finding and judging ------------------------------------------------------------------------------------------
 
@@ -224,17 +285,28 @@ class Detecting:
         for fresh in tail:
             if common := len(terms & fresh.terms):
                 shared[fresh.seq] = common
-        enough = min(SHARED_WORDS, len(words))
-        return [seq for seq, count in shared.most_common(MOST_BY_WORDS) if count >= enough and seq < before]
+        enough = min(SHARED_WORDS, max(1, len(words) - 1))  # one of them may be what the two differ in
+        eligible = Counter({seq: count for seq, count in shared.items() if count >= enough and seq < before})
+        return [seq for seq, _ in eligible.most_common(MOST_BY_WORDS)]
 
     async def _judged(self, row: UnitRow, text: str, others: Sequence[int], similar: dict[int, float]) -> list[Found]:
         rows = await self._state.store.views.units(others)
         texts = await self._texts([seq for seq in others if seq in rows and _stands(rows[seq])])
-        newer = _claim(row, text)
-        verdicts = [(seq, judge(newer, _claim(rows[seq], said), similar.get(seq))) for seq, said in texts.items()]
-        return [
-            Found(max(row.seq, seq), min(row.seq, seq), verdict) for seq, verdict in verdicts if verdict is not None
-        ]
+        newer = self._claim(row, text)
+        older = {seq: self._claim(rows[seq], said) for seq, said in texts.items()}
+        verdicts = {seq: judge(newer, claim, similar.get(seq)) for seq, claim in older.items()}
+        if self._second is not None:
+            verdicts = await self._second.read(newer, older, verdicts, similar)
+        return [Found(row.seq, seq, verdict) for seq, verdict in verdicts.items() if verdict is not None]
+
+    def _claim(self, row: UnitRow, text: str) -> Claim:
+        """Most of the work is to read a text, and what is similar to one unit is so to the next."""
+        prepared = self._prepared.get(text)
+        if prepared is None:
+            if len(self._prepared) >= KEPT_TEXTS:
+                self._prepared.clear()
+            prepared = self._prepared[text] = prepare(text)
+        return Claim(text, row.type, row.epoch, row.score, row.agent, row.session, prepared)
 
     async def _texts(self, units: Sequence[int]) -> dict[int, str]:
         stored = await self._state.store.texts.get(units)
@@ -260,16 +332,13 @@ class Contesting:
         for found, description in zip(self._found, clean, strict=True):
             unit, other = await desk.unit_at(found.unit), await desk.unit_at(found.other)
             if _stands(unit) and _stands(other) and not desk.in_dispute(found.unit, found.other):
-                conflict = await contest(draft, desk, self._ids, unit, other, found.verdict.detected_by, description)
+                newer, older = (unit, other) if unit.epoch >= other.epoch else (other, unit)
+                conflict = await contest(draft, desk, self._ids, newer, older, found.verdict.detected_by, description)
                 self.conflicts.setdefault(found.unit, []).append(conflict)
         return draft, _NO_ANSWER
 
 
 _NO_ANSWER = Done("", 0)  # whoever asked looks at the work itself
-
-
-def _claim(row: UnitRow, text: str) -> Claim:
-    return Claim(text, row.type, row.epoch, row.score, row.agent, row.session)
 
 
 def _stands(row: UnitRow) -> bool:

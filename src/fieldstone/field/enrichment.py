@@ -1,8 +1,9 @@
 """Embeds units once they are on disk: in batches, for a while as part of the answer, and after that by itself."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, islice
+from typing import Final, NamedTuple
 
 import numpy as np
 import structlog
@@ -11,16 +12,24 @@ from fieldstone.core.events import UnitTexts, decode_texts
 from fieldstone.field.state import FieldState
 from fieldstone.ports.embedder import Embedder, EmbeddingFailed
 from fieldstone.ports.vectors import Quantized
-from fieldstone.projections.columns import LAST_EMBEDDED_STATUS
+from fieldstone.projections.columns import LAST_EMBEDDED_STATUS, STATUS_CODES
 from fieldstone.projections.meaning import Meaning
 from fieldstone.projections.vector_index import Floats, quantize
 from fieldstone.projections.vector_keeper import VectorKeeper
 
 FIRST_PAUSE_MS: Final = 500
 LONGEST_PAUSE_MS: Final = 60_000
+LOADING_MS: Final = 5_000  # an answer waits for a model that is being loaded, which happens once, but not for ever
+STUCK_MS: Final = 1_000  # nobody waits for a model that has been at one batch for so long
+CLOSING_MS: Final = 2_000  # for the batch under way: what is not embedded by then is embedded at the next opening
 
 logger = structlog.get_logger("fieldstone.enrichment")
 Enriched = Callable[[Sequence[int]], None]
+
+
+class _Waiter(NamedTuple):
+    missing: set[int]
+    over: asyncio.Future[None]
 
 
 class Enrichment:
@@ -34,48 +43,68 @@ class Enrichment:
         self.meaning = meaning
         self._keeper = keeper
         self._enriched = enriched
-        self._queue: dict[int, str | None] = {}  # unit → its content; None: to be read from the store
-        self._late: set[int] = set()
-        self._waiters: list[tuple[set[int], asyncio.Future[None]]] = []
+        self._fresh: dict[int, str] = {}  # units whose answers wait, and what they say: they go first
+        self._backlog: dict[int, None] = {}  # units that are late, in their order: what they say is in the store
+        self._under_way: Mapping[int, str | None] = {}
+        self._since_s = 0.0  # when this batch began
+        self._most_at_once = embedder.most_at_once
+        self._waiters: list[_Waiter] = []
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._pause_ms = 0
-        self._warming = asyncio.get_running_loop().create_task(self._warm_up())
         self._closed = False
+        self._warming = asyncio.get_running_loop().create_task(self._warm_up())
 
     @property
     def behind(self) -> int:
         """How many units have no vector yet."""
-        return len(self._queue)
+        return len(self._fresh) + len(self._backlog)
 
     @property
-    def ready(self) -> bool:
-        """False after a failure, until the model answers again: nobody should wait for it meanwhile."""
-        return self._pause_ms == 0
+    def failing(self) -> bool:
+        """True after a failure, until the model answers again."""
+        return self._pause_ms > 0
+
+    def lacks(self, unit: int) -> bool:
+        """Whether this unit is still without its vector."""
+        return unit in self._fresh or unit in self._backlog
 
     def catch_up(self) -> None:
-        """Every unit without a vector gets one, in the background."""
+        """Every unit without a vector gets one, in the background. Those that are pending and have one are told."""
         units = self._state.columns.snapshot(self._state.epoch)
-        rows = self.meaning.index.missing(units.size)
-        seqs = units.seq[rows[units.status[rows] <= LAST_EMBEDDED_STATUS]].tolist()
-        self._late.update(seqs)
-        self._queue.update(dict.fromkeys(seqs))
+        lacking = np.zeros(units.size, np.bool_)
+        lacking[self.meaning.index.missing(units.size)] = True
+        missing = units.seq[lacking & (units.status <= LAST_EMBEDDED_STATUS)].tolist()
+        self.add(seq for seq in missing if seq not in self._fresh)
+        # The vector was kept and the status was not: whoever was to write it was cut off.
+        if arrived := units.seq[~lacking & (units.status == STATUS_CODES["pending_enrichment"])].tolist():
+            self._enriched(arrived)
+
+    def add(self, units: Iterable[int]) -> None:
+        """These get their vectors in their turn; nobody waits for them."""
+        self._backlog.update(dict.fromkeys(units))
         self._start()
 
     async def enrich(self, texts: Mapping[int, str], timeout_ms: float) -> set[int]:
         """Embed these units; which of them have no vector when the time is over. They get one later, by themselves."""
-        self._queue.update(texts)
-        missing = set(texts)
-        await asyncio.wait([self._warming])  # loading is not the model's slowness, and it happens once
-        if self.ready:
+        self._fresh.update(texts)
+        await asyncio.wait([self._warming], timeout=LOADING_MS / 1e3)  # loading is not the model's slowness
+        if not (self.failing or self._stuck):
             self._start()
-            waiter = (missing, asyncio.get_running_loop().create_future())
-            self._waiters.append(waiter)
-            await asyncio.wait([waiter[1]], timeout=timeout_ms / 1e3)
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
-        self._late |= missing
-        return missing
+            await self._embedded(texts.keys() & self._fresh.keys(), timeout_ms)
+        late = texts.keys() & self._fresh.keys()
+        for unit in late:
+            del self._fresh[unit]  # a model that is away for long must not fill the memory with texts
+        self.add(sorted(late))
+        return late
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        """One row for each text, or `EmbeddingFailed`: what a model answers is looked at before it is believed."""
+        vectors = await self.embedder.embed(texts)
+        expected = (len(texts), self.meaning.model.dimension)
+        if vectors.shape != expected or not np.isfinite(vectors).all():
+            raise EmbeddingFailed(f"The model answered with {vectors.shape}, and not with {expected} finite numbers.")
+        return vectors
 
     async def flush(self) -> None:
         """Return when every vector that was made is in the store."""
@@ -86,10 +115,12 @@ class Enrichment:
         self._enriched = enriched
 
     async def close(self) -> None:
+        """A model that hangs is left alone: what it owes is asked for again at the next opening."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        await asyncio.wait([self._warming, *([self._task] if self._task else ())])
+        self._let_go()
+        await _stop([self._warming, *([self._task] if self._task else ())])
         await self._keeper.close()
         await self.embedder.close()
 
@@ -98,73 +129,115 @@ class Enrichment:
             await self.embedder.embed([])
         except EmbeddingFailed as failed:
             logger.warning("the embedding model does not load", why=str(failed))
+        except Exception as broken:  # why: whatever is wrong with a model, the field works without it
+            logger.error("the embedding model does not load", error=type(broken).__name__, exc_info=broken)
+
+    # --- in the background --------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        self._timer = None
-        if self._task is None and self._queue and not self._closed:
+        idle = self._task is None and self._timer is None
+        if idle and self.behind and not self._closed:
+            self._since_s = asyncio.get_running_loop().time()
             self._task = asyncio.get_running_loop().create_task(self._work())
             self._task.add_done_callback(self._stopped)
 
     def _stopped(self, task: asyncio.Task[None]) -> None:
         self._task = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("embedding broke", error=type(error).__name__, exc_info=error)
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
             self._back_off()
-        if self._queue and self.ready:
-            self._start()
+            expected = isinstance(error, EmbeddingFailed)
+            log = logger.warning if expected else logger.error
+            why = {"why": str(error)} if expected else {"error": type(error).__name__, "exc_info": error}
+            log("embedding failed", units=self.behind, again_in_ms=self._pause_ms, **why)
+        self._start()
 
     async def _work(self) -> None:
-        while self._queue and not self._closed:
-            batch = dict(list(self._queue.items())[: self.embedder.most_at_once])
-            try:
-                texts = await self._texts(batch)
-                vectors = await self.embedder.embed(list(texts.values()))
-            except EmbeddingFailed as failed:
-                logger.warning("embedding failed", units=len(self._queue), why=str(failed), again_in_ms=self._pause_ms)
-                self._back_off()
-                return
+        while self.behind and not self._closed:
+            queued: Iterable[tuple[int, str | None]] = chain(self._fresh.items(), self._backlog.items())
+            self._under_way = dict(islice(queued, self._most_at_once))
+            self._since_s = asyncio.get_running_loop().time()
+            texts = await self._texts(self._under_way)
+            if texts:
+                self._take(list(texts), await self.embed(list(texts.values())))
             self._pause_ms = 0
-            self._take(list(texts), vectors)
-            self._done(batch)
+            self._most_at_once = min(self._most_at_once * 2, self.embedder.most_at_once)
+            self._done(self._under_way)
+
+    @property
+    def _stuck(self) -> bool:
+        return self._task is not None and asyncio.get_running_loop().time() - self._since_s > STUCK_MS / 1e3
 
     async def _texts(self, batch: Mapping[int, str | None]) -> dict[int, str]:
         stored = await self._state.store.texts.get([seq for seq, text in batch.items() if text is None])
         read = {seq: decode_texts(each.body, UnitTexts).content for seq, each in stored.items()}
         said = {seq: read[seq] if text is None else text for seq, text in batch.items() if text or seq in read}
-        return {seq: await self._embeddable(seq, text) for seq, text in said.items()}
+        return await self._embeddable(said)
 
-    async def _embeddable(self, unit: int, content: str) -> str:
+    async def _embeddable(self, said: Mapping[int, str]) -> dict[int, str]:
         """Who says it is part of what it means. Why it was recorded is not: many units have one purpose, and are found
         by its words."""
-        columns = self._state.columns
-        return f'{await self._state.names.name(columns.agent_at(columns.row_of(unit)))} said "{content}"'
+        columns, names = self._state.columns, self._state.names
+        agents = columns.agents_at(columns.rows_of(list(said)))
+        return {
+            seq: f'{await names.name(agent)} said "{text}"'
+            for (seq, text), agent in zip(said.items(), agents, strict=True)
+        }
 
     def _take(self, seqs: Sequence[int], vectors: Floats) -> None:
         if not seqs:
             return
         scales, codes = quantize(vectors)
-        rows = np.asarray([self._state.columns.row_of(seq) for seq in seqs], np.int64)
-        self.meaning.put(rows, scales, codes)
+        self.meaning.put(self._state.columns.rows_of(seqs), scales, codes)
         self._keeper.keep(Quantized(np.asarray(seqs, np.int64), scales, codes))
 
     def _done(self, batch: Mapping[int, str | None]) -> None:
+        late = [seq for seq in batch if seq in self._backlog]
         for seq in batch:
-            self._queue.pop(seq, None)
-        for missing, waiter in self._waiters:
-            missing.difference_update(batch)
-            if not missing and not waiter.done():
-                waiter.set_result(None)
-        self._waiters = [each for each in self._waiters if not each[1].done()]
-        if late := self._late.intersection(batch):
-            self._late -= late
-            self._enriched(sorted(late))
+            self._fresh.pop(seq, None)
+            self._backlog.pop(seq, None)
+        for waiter in self._waiters:
+            waiter.missing.difference_update(batch)
+            if not waiter.missing and not waiter.over.done():
+                waiter.over.set_result(None)
+        if late:
+            self._enriched(late)
+
+    async def _embedded(self, units: set[int], timeout_ms: float) -> None:
+        """Return when these have their vectors, or the time is over, or the model failed."""
+        if not units:
+            return
+        waiter = _Waiter(units, asyncio.get_running_loop().create_future())
+        self._waiters.append(waiter)
+        await asyncio.wait([waiter.over], timeout=timeout_ms / 1e3)
+        self._waiters.remove(waiter)
+
+    def _let_go(self) -> None:
+        """Nobody waits for a model that has just failed."""
+        for waiter in self._waiters:
+            if not waiter.over.done():
+                waiter.over.set_result(None)
 
     def _back_off(self) -> None:
-        """Nobody waits for a model that has just failed: the units are told to be pending, and it is tried again."""
+        """It is tried again after a while: with fewer units, and with others first, in case it was one of these."""
         self._pause_ms = min(LONGEST_PAUSE_MS, self._pause_ms * 2 or FIRST_PAUSE_MS)
-        for _, waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._waiters = []
-        if self._timer is None and not self._closed:
-            self._timer = asyncio.get_running_loop().call_later(self._pause_ms / 1e3, self._start)
+        self._most_at_once = max(1, len(self._under_way) // 2)
+        for seq in self._under_way:
+            if seq in self._backlog:
+                self._backlog[seq] = self._backlog.pop(seq)
+        self._let_go()
+        if not self._closed:
+            self._timer = asyncio.get_running_loop().call_later(self._pause_ms / 1e3, self._try_again)
+
+    def _try_again(self) -> None:
+        self._timer = None
+        self._start()
+
+
+async def _stop(tasks: Sequence[asyncio.Task[None]]) -> None:
+    _, left = await asyncio.wait(tasks, timeout=CLOSING_MS / 1e3)
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left)

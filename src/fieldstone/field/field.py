@@ -33,7 +33,7 @@ from fieldstone.field.deregister import Deregistering
 from fieldstone.field.detect import detect
 from fieldstone.field.detecting import Detecting
 from fieldstone.field.discard import Discarding
-from fieldstone.field.following import Enriching, Following
+from fieldstone.field.following import Following
 from fieldstone.field.foreign import Clocks
 from fieldstone.field.forgetting import Forgetting
 from fieldstone.field.idempotency import fingerprint
@@ -43,11 +43,13 @@ from fieldstone.field.rebuild import Rebuilt, rebuild
 from fieldstone.field.record import Recording
 from fieldstone.field.register import Registering
 from fieldstone.field.retract import Retracting
+from fieldstone.field.second_reading import SecondReading
 from fieldstone.field.state import FieldState
 from fieldstone.field.transfer import Imported, export, import_lines
 from fieldstone.field.work import Work
 from fieldstone.field.writer import Landed, Outcome, Writer
 from fieldstone.ports.embedder import Embedder
+from fieldstone.ports.judge import Judge
 from fieldstone.ports.lease import Holder, Lease
 from fieldstone.ports.store import Store
 from fieldstone.ports.tokens import TokenCounter
@@ -88,11 +90,13 @@ class Options(Struct, frozen=True):
 
 
 class Models(Struct, frozen=True):
-    """What reads texts for the field. `former` opens the embedder of vectors that another model made."""
+    """What reads texts for the field. `former` opens the embedder of vectors that another model made; `judge` has a
+    word in whether units contradict each other."""
 
     counter: TokenCounter
     embedder: Embedder | None = None
     former: OpenEmbedder = no_former
+    judge: Judge | None = None
 
 
 class LocalField:
@@ -138,7 +142,8 @@ class LocalField:
             clock,
             ids,
             self._writer.submit,
-            lambda: self._writer.busy,
+            lambda: self._writer.quiet,
+            SecondReading(models.judge) if models.judge is not None else None,
             enabled=options.detect_conflicts and options.rules.extended_scope,
             timeout_ms=options.detection_timeout_ms,
         )
@@ -276,6 +281,8 @@ class LocalField:
             if taken.imported.imported:
                 await self._state.absorb(taken.changes, taken.head, taken.epoch)
             self._follower.follow(taken.changes, taken.unit_texts)
+            self._meanings.catch_up()
+            self._detecting.defer(taken.unit_texts)
         return taken.imported
 
     def announce(self, holder: Holder) -> None:
@@ -296,6 +303,7 @@ class LocalField:
             await asyncio.wait([self._rebuilding])
         await self._writer.drain()
         await self._detecting.close()
+        await self._following.close()
         await self._writer.close()
         await self._meanings.close()
         await self._forgetting.close()
@@ -308,7 +316,7 @@ class LocalField:
         await self._following.finish(landed, outcomes, texts)
 
     def _enriched(self, units: Sequence[int]) -> None:
-        self._writer.leave(Enriching(units))
+        self._following.enriched(units)
 
     async def _recover(self) -> None:
         """A write broke and nobody knows how far it came: what the store says is what is."""

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 import structlog
 
+from fieldstone.core.errors import FieldError
 from fieldstone.core.replies import EmbeddingProgress
 from fieldstone.field.enrichment import Enriched, Enrichment
 from fieldstone.field.state import FieldState
@@ -22,6 +23,7 @@ from fieldstone.projections.vector_index import Floats
 from fieldstone.projections.vector_keeper import VectorKeeper
 
 ASK_AGAIN_MS: Final = 5_000  # an endpoint that has never answered: not even its dimension is known
+QUERY_MS: Final = 2_000  # an ATTUNE that has to wait longer than this is better off with words alone
 KEPT_QUERIES: Final = 1_000
 
 logger = structlog.get_logger("fieldstone.meanings")
@@ -48,9 +50,11 @@ class Meanings:
         self._enriched = enriched
         self._serving: Enrichment | None = None
         self._preparing: Enrichment | None = None
+        self._replaced: Enrichment | None = None
         self._opening: asyncio.Task[None] | None = None
         self._promoting: asyncio.Task[None] | None = None
         self._queries: dict[str, Floats] = {}
+        self._silent_until_s = 0.0
         self._closed = False
 
     @property
@@ -65,31 +69,59 @@ class Meanings:
         """Load what is stored; embed what is not, in the background."""
         if self._embedder is None:
             return
-        if not await self._open(self._embedder):
+        if not await self._opened(self._embedder):
             self._opening = asyncio.get_running_loop().create_task(self._keep_asking(self._embedder))
+            self._opening.add_done_callback(_tell_if_broken)
 
     async def enrich(self, texts: Mapping[int, str], timeout_ms: float) -> set[int]:
         """Which of these units have no vector in time."""
         if self._embedder is None:
             return set()
         if self._preparing is not None:
-            await self._preparing.enrich(texts, 0)
+            self._preparing.add(texts)
         if self._serving is None:
             return set() if self._preparing else set(texts)
         return await self._serving.enrich(texts, timeout_ms)
 
+    def lacks(self, unit: int) -> bool:
+        """Whether this unit has no vector yet among those that serve, and ought to."""
+        if self._serving is None:
+            return self.configured and self._preparing is None
+        return self._serving.lacks(unit)
+
+    def catch_up(self) -> None:
+        """Units came in that nobody told of."""
+        for each, _ in self._all():
+            if each is not None:
+                each.catch_up()
+
     async def embed_query(self, text: str) -> Floats | None:
         """The vector of what is asked for; None where there are no vectors to compare it with. `EmbeddingFailed` where
         the model does not answer."""
-        if self._serving is None:
+        serving = self._serving
+        if serving is None:
             return None
         known = self._queries.get(text)
         if known is None:
-            known = (await self._serving.embedder.embed([text]))[0]
+            known = await self._embedded_query(serving, text)
             if len(self._queries) >= KEPT_QUERIES:
                 self._queries.clear()
-            self._queries[text] = known
+            if self._serving is serving:  # else it is another model's, and of no use to the next one
+                self._queries[text] = known
         return known
+
+    async def _embedded_query(self, serving: Enrichment, text: str) -> Floats:
+        """A model that does not answer is asked once in a while, and not by everyone."""
+        now_s = asyncio.get_running_loop().time
+        if serving.failing or now_s() < self._silent_until_s:
+            raise EmbeddingFailed("The model has not answered lately.")
+        try:
+            async with asyncio.timeout(QUERY_MS / 1e3):
+                vector: Floats = (await serving.embed([text]))[0]
+        except (TimeoutError, EmbeddingFailed) as failed:
+            self._silent_until_s = now_s() + ASK_AGAIN_MS / 1e3
+            raise EmbeddingFailed(str(failed) or f"The model did not answer within {QUERY_MS} ms.") from failed
+        return vector
 
     def progress(self) -> Sequence[EmbeddingProgress]:
         units = self._state.columns.size
@@ -108,13 +140,20 @@ class Meanings:
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
-        for each in (self._serving, self._preparing):
+        for each in (self._serving, self._preparing, self._replaced):
             if each is not None:
                 await each.close()
         if self._embedder is not None:
             await self._embedder.close()
 
     # --- opening ------------------------------------------------------------------------------------------------------
+
+    async def _opened(self, embedder: Embedder) -> bool:
+        try:
+            return await self._open(embedder)
+        except FieldError as full:  # a store without room is still a field that can be read
+            logger.warning("there is no room for vectors", code=full.code, again_in_ms=ASK_AGAIN_MS)
+            return False
 
     async def _open(self, embedder: Embedder) -> bool:
         models = {model.state: model for model in await self._state.store.vectors.models()}
@@ -134,19 +173,23 @@ class Meanings:
     async def _prepare(
         self, embedder: Embedder, wanted: tuple[str, int], serving: StoredModel, preparing: StoredModel | None
     ) -> None:
+        if self._serving is None:  # first, and once: the old vectors serve also where there is no room for new ones
+            await self._serve_old(serving)
         store = self._state.store.vectors
         if preparing is not None and (preparing.name, preparing.dimension) != wanted:
             await store.drop(preparing.number)
             preparing = None
         preparing = preparing or await store.begin(*wanted, state="preparing")
-        old = await self._former(serving.name)
-        if old is not None:
-            self._serving = await self._load(serving, old)
-        else:
-            logger.warning("the old vectors cannot serve: their model is not here", model=serving.name)
         logger.info("embedding all units anew", old=serving.name, new=preparing.name)
         self._preparing = await self._load(preparing, embedder, self._look_whether_prepared)
         self._look_whether_prepared(())
+
+    async def _serve_old(self, serving: StoredModel) -> None:
+        old = await self._former(serving.name)
+        if old is None:
+            logger.warning("the old vectors cannot serve: their model is not here", model=serving.name)
+        else:
+            self._serving = await self._load(serving, old)
 
     async def _load(self, model: StoredModel, embedder: Embedder, enriched: Enriched | None = None) -> Enrichment:
         meaning = Meaning(model)
@@ -174,27 +217,42 @@ class Meanings:
             return 0
 
     async def _keep_asking(self, embedder: Embedder) -> None:
-        while not self._closed:
+        is_open = False
+        while not is_open:
             await asyncio.sleep(ASK_AGAIN_MS / 1e3)
-            if await self._open(embedder):
-                return
+            is_open = await self._opened(embedder)
 
     # --- changing over ------------------------------------------------------------------------------------------------
 
     def _look_whether_prepared(self, _units: Sequence[int]) -> None:
-        prepared = self._preparing is not None and not self._preparing.behind
-        if prepared and self._promoting is None and not self._closed:
-            self._promoting = asyncio.get_running_loop().create_task(self._promote())
+        new = self._preparing
+        if new is not None and not new.behind and self._promoting is None and not self._closed:
+            self._promoting = asyncio.get_running_loop().create_task(self._promote(new))
+            self._promoting.add_done_callback(_tell_if_broken)
 
-    async def _promote(self) -> None:
-        new, old = self._preparing, self._serving
-        if new is None:
-            return
-        await new.flush()
-        await self._state.store.vectors.serve(new.meaning.model.number)
+    async def _promote(self, new: Enrichment) -> None:
+        while True:
+            if await self._takes_its_place(new):
+                break
+            await asyncio.sleep(ASK_AGAIN_MS / 1e3)
         new.report_to(self._enriched)
-        self._serving, self._preparing, self._promoting = new, None, None
+        self._serving, self._preparing, self._replaced = new, None, self._serving
         self._queries.clear()
         logger.info("the new vectors serve", model=new.meaning.model.name)
-        if old is not None:
-            await old.close()
+        new.catch_up()  # what was late with the old model, and is not with this one
+        if self._replaced is not None:
+            await self._replaced.close()
+
+    async def _takes_its_place(self, new: Enrichment) -> bool:
+        await new.flush()
+        try:
+            await self._state.store.vectors.serve(new.meaning.model.number)
+        except Exception as broken:  # why: whatever it is, the old vectors serve on, and it is tried again
+            logger.warning("the new vectors cannot serve yet", error=type(broken).__name__, again_in_ms=ASK_AGAIN_MS)
+            return False
+        return True
+
+
+def _tell_if_broken(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("changing the model broke", error=type(error).__name__, exc_info=error)

@@ -1,6 +1,6 @@
 """From a ranking to the page: the best units, each once, within the budget, with a receipt of what was left out."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct
 
 from fieldstone.core.replies import ContextBudget, LeftOut, LeftOutUnit
 from fieldstone.core.requests import Attune, Format
-from fieldstone.core.vocabulary import SHOWN_STATUSES
+from fieldstone.core.vocabulary import SHOWN_STATUSES, UNRESOLVED_STATUSES
 from fieldstone.field.ranking import Ranking
 from fieldstone.field.reads import Reads
 from fieldstone.ports.views import UnitRow
@@ -62,9 +62,19 @@ async def turn_page(reads: Reads, request: Attune, units: Snapshot, mask: Mask, 
         tokens_budget=_max_tokens(reads, request),
         tokenizer=UNSET if tokens_used is None else reads.counter.name,
         left_out=await _receipt(reads, units, mask, choice, rows, contents, ranking),
-        next_since_epoch=choice.next_since_epoch or UNSET,
+        next_since_epoch=_go_on_from(request, choice, rows, contents) or UNSET,
     )
     return Page(shown, ranking, budget)
+
+
+def _go_on_from(request: Attune, choice: _Choice, rows: Mapping[int, UnitRow], contents: Collection[int]) -> int | None:
+    """Where a poll goes on: at the first unit that this answer leaves out, for the number of units or of tokens."""
+    if request.scope.order != "epoch":
+        return None
+    cut = [row.epoch for at, row in rows.items() if at not in contents]
+    if choice.next_since_epoch is not None:
+        cut.append(choice.next_since_epoch)
+    return min(cut, default=None)
 
 
 async def _choose(reads: Reads, request: Attune, units: Snapshot, mask: Mask, ranking: Ranking) -> _Choice:
@@ -77,8 +87,18 @@ async def _choose(reads: Reads, request: Attune, units: Snapshot, mask: Mask, ra
     if scope.order == "epoch":
         rows, next_since_epoch = by_epoch(units, above, scope.max_units)
         return _Choice(rows, pool, {}, below, next_since_epoch)
-    duplicates = await find_duplicates(units, reads.meaning, pool, reads.contents) if reads.extended else {}
+    duplicates = await _duplicates(reads, units, pool) if reads.extended else {}
     return _Choice(by_relevance(units, pool, scores, scope.max_units, duplicates), pool, duplicates, below, None)
+
+
+async def _duplicates(reads: Reads, units: Snapshot, pool: Rows) -> dict[int, int]:
+    """A unit that contradicts another one does not restate it, however alike they are."""
+    found = await find_duplicates(units, reads.meaning, pool, reads.contents)
+    if not found:
+        return found
+    disputes = {(row.unit_a, row.unit_b) for row in await reads.views.conflicts(UNRESOLVED_STATUSES)}
+    pairs = {row: (int(units.seq[row]), int(units.seq[original])) for row, original in found.items()}
+    return {row: found[row] for row, pair in pairs.items() if disputes.isdisjoint((pair, pair[::-1]))}
 
 
 async def _still_shown(reads: Reads, units: Snapshot, rows: Rows, request: Attune) -> dict[int, UnitRow]:

@@ -13,6 +13,7 @@ from fieldstone.field.reads import Reads
 from fieldstone.ports.embedder import EmbeddingFailed
 from fieldstone.projections.columns import STATUS_CODES, Snapshot
 from fieldstone.projections.meaning import ELSEWHERE_PRIOR, SESSION_PRIOR, Lie
+from fieldstone.projections.vector_index import Rows
 from fieldstone.retrieval.candidates import Filter, Mask, candidates
 from fieldstone.retrieval.lexical import LexicalMatch
 from fieldstone.retrieval.proximity import MOST_SEEDS, proximity
@@ -32,6 +33,8 @@ from fieldstone.retrieval.surroundings import surroundings
 from fieldstone.retrieval.words import Query, split
 
 POSTINGS_SHARE: Final = 0.01  # of all units: terms more frequent than this are pruned, rarest kept first
+SEEDS_AMONG: Final = 100_000  # the newest units: what an agent recorded before says little of what it does now
+SESSION_SHARE: Final = 0.3  # of surroundings: the whole session's; the rest is the neighbours'
 LEAST_POSTINGS: Final = 10_000  # a small field is searched whole
 
 
@@ -56,18 +59,23 @@ class Ranking(Struct, frozen=True):
 async def rank(reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot, mask: Mask) -> Ranking:
     """`mask`: the candidates. What stands beside a candidate may count although it is none itself: the caller's own
     unit may be the question, and a filter does not change what a unit is worth."""
-    asked = _asked(reads, caller, request)
+    asked = _asked(reads, caller, request, units)
     visible = candidates(units, Filter(caller.number, include_own=True, include_archived=True), reads.relations)
-    searching = _search(reads, caller, request, units, asked)
-    (by_hint, by_interests), (near_hint, near_interests, lie, silent) = await asyncio.gather(
-        searching, _near(reads, units, asked, (visible, mask))
-    )
-    factors = await _standing_factors(reads, caller, request, units)
+    # Meaning is looked for in a thread; whatever needs no vector is done meanwhile.
+    nearing = asyncio.ensure_future(_near(reads, units, asked, (visible | mask, mask)))
+    try:
+        by_hint, by_interests = await _search(reads, caller, request, units, asked)
+        lexical = by_hint.shares(units)
+        factors = await _standing_factors(reads, caller, request, units, visible)
+    except BaseException:  # why: whatever it was, nobody waits for the thread any more
+        nearing.cancel()
+        raise
+    near_hint, near_interests, lie, silent = await nearing
     if asked.interests.words:
         touching = by_interests.shares(units)
         factors["interests"] = touching if near_interests is None else np.maximum(touching, near_interests)
     if asked.hint_text:
-        factors |= _hint_factors(reads.weights, units, visible, by_hint.shares(units), near_hint, lie)
+        factors |= _hint_factors(reads.weights, units, visible, by_hint, lexical, near_hint, lie)
         if asked.named:
             factors["author"] = authorship(units, asked.named)
     weights = reads.weights
@@ -77,11 +85,13 @@ async def rank(reads: Reads, caller: AgentFacts, request: Attune, units: Snapsho
     return Ranking(Scores(factors, weights), by_hint, by_interests, words, silent)
 
 
-def _asked(reads: Reads, caller: AgentFacts, request: Attune) -> Asked:
+def _asked(reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot) -> Asked:
     analyze = reads.text_index.analyze
     hint_text = request.context_hint
     hint = Query([hint_text] if hint_text else (), analyze)
     named = reads.agents_named(split(hint_text)) if hint_text else {}
+    # The id of somebody who has recorded nothing is a word like any other.
+    named = {agent: words for agent, words in named.items() if agent in units.agent_codes}
     if named:
         hint.drop({word for words in named.values() for word in words})
     wanted = request.scope.interests or () if reads.level >= 1 else ()
@@ -121,21 +131,33 @@ async def _near(
     return await asyncio.to_thread(look)
 
 
-async def _standing_factors(reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot) -> dict[str, Values]:
+async def _unasked_factors(reads: Reads, units: Snapshot, role: str) -> dict[str, Values]:
+    """Those that are the same for everyone of this role, until the next write: they are kept until then."""
+    key = (units.size, units.epoch, role)
+    if reads.kept_factors is None or reads.kept_factors[0] != key:
+        roles = [await reads.names.role(registration) for registration in units.registrations]
+        factors = {
+            "recency": recency(units),
+            "type": type_importance(units),
+            "role": role_alignment(units, role, roles, reads.text_index.analyze),
+        }
+        if reads.extended:
+            factors["confidence"] = confidence(units)
+        reads.kept_factors = (key, factors)
+    return reads.kept_factors[1]
+
+
+async def _standing_factors(
+    reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot, visible: Mask
+) -> dict[str, Values]:
     """Those that need no search."""
     scope = request.scope
-    roles = [await reads.names.role(registration) for registration in units.registrations]
-    factors = {
-        "recency": recency(units),
-        "type": type_importance(units),
-        "role": role_alignment(units, scope.role, roles, reads.text_index.analyze),
-    }
+    factors = dict(await _unasked_factors(reads, units, scope.role))
     if not reads.extended:
         return factors
-    factors["confidence"] = confidence(units)
     if scope.active_task_id is not None:
         factors["task"] = belongs(units, await reads.names.number("task", scope.active_task_id))
-    factors["proximity"] = proximity(units, reads.relations, _seeds(reads, caller, units))
+    factors["proximity"] = proximity(units, reads.relations, _seeds(reads, caller, units), visible)
     return factors
 
 
@@ -143,26 +165,41 @@ def _hint_factors(
     weights: Mapping[str, float],
     units: Snapshot,
     visible: Mask,
+    match: LexicalMatch,
     lexical: Values,
     semantic: Values | None,
     lie: Lie | None,
 ) -> dict[str, Values]:
     factors = {"lexical": lexical}
-    direct = lexical
     if semantic is not None:
         factors["semantic"] = semantic
-        share = np.float32(weights["lexical"] / (weights["lexical"] + weights["semantic"] or 1))
-        direct = lexical * share + semantic * (1 - share)
-    # What the caller may not see must not shine through its neighbours.
-    direct = np.where(visible, direct, np.float32(0))
+    rows, direct = _direct(weights, lexical, semantic, visible)
     coherence = (lie.coherence, lie.coherence_elsewhere) if lie else (SESSION_PRIOR, ELSEWHERE_PRIOR)
-    factors["surroundings"] = surroundings(units, direct, coherence=coherence[0], elsewhere=coherence[1])
+    around = surroundings(units, direct, coherence=coherence[0], elsewhere=coherence[1], rows=rows)
+    # A session that is about all of it, in whatever units, says something of each that has to do with it.
+    around *= np.float32(1 - SESSION_SHARE)
+    around[rows] += match.session_shares(units, visible, rows) * np.float32(SESSION_SHARE * coherence[0])
+    factors["surroundings"] = around
     return factors
+
+
+def _direct(
+    weights: Mapping[str, float], lexical: Values, semantic: Values | None, visible: Mask
+) -> tuple[Rows, Values]:
+    """How much units match by themselves, and which do. What the caller may not see must not shine through its
+    neighbours."""
+    direct = np.zeros(len(lexical), np.float32)
+    matching = lexical > 0 if semantic is None else (lexical + semantic) > 0
+    rows = np.flatnonzero(matching & visible)
+    share = np.float32(weights["lexical"] / (weights["lexical"] + weights["semantic"] or 1))
+    direct[rows] = lexical[rows] if semantic is None else lexical[rows] * share + semantic[rows] * (1 - share)
+    return rows, direct
 
 
 def _seeds(reads: Reads, caller: AgentFacts, units: Snapshot) -> list[int]:
     """What the caller recorded or was shown lately."""
-    own = np.flatnonzero(units.agent == units.agent_code(caller.number))[-MOST_SEEDS:]
+    newest = max(0, units.size - SEEDS_AMONG)
+    own = newest + np.flatnonzero(units.agent[newest:] == units.agent_code(caller.number))[-MOST_SEEDS:]
     return [*reads.shown_to(caller.number), *units.seq[own].tolist()]
 
 

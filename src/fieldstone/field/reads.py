@@ -23,7 +23,8 @@ from fieldstone.projections.relations import Relations
 from fieldstone.projections.text_follower import TailUnit, Terms, TextFollower
 from fieldstone.projections.vector_index import Floats
 from fieldstone.retrieval.reading import Reading
-from fieldstone.retrieval.words import split
+from fieldstone.retrieval.score import Values
+from fieldstone.retrieval.words import STOP_WORDS, split
 
 
 class Reads:
@@ -46,6 +47,7 @@ class Reads:
         self._rules = rules
         self._log_reads = log_reads
         self.counter = counter
+        self.kept_factors: tuple[tuple[int, int, str], dict[str, Values]] | None = None
         self.weights = weights
         self.reading = Reading(state.store, state.names)
 
@@ -108,7 +110,7 @@ class Reads:
         found = {}
         for agent_id, agent in self._state.agents.items():
             parts = words_of_id(agent_id)
-            if parts and there.issuperset(parts):
+            if there.issuperset(parts) and not STOP_WORDS.issuperset(parts):
                 found[agent.number] = parts
         return found
 

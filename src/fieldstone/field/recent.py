@@ -27,6 +27,10 @@ class RecentReads:
                 reads.note(event.agent, [seq for seq, _ in event.shown])
         return reads
 
+    @property
+    def nobody_read(self) -> bool:
+        return not self._shown
+
     def note(self, agent: int, units: Sequence[int]) -> None:
         shown = self._shown.setdefault(agent, deque(maxlen=MOST_SHOWN))
         shown.extend(reversed(units[:MOST_SHOWN]))  # the best last: it stays longest

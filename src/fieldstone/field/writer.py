@@ -30,6 +30,10 @@ from fieldstone.redact import CleanGroup, Harness
 
 MOST_REQUESTS_A_GROUP: Final = 256  # bounds what one caller waits for
 SCANNED_ON_THE_SPOT_CHARS: Final = 65_536  # 64 requests of usual size, or 0.3 ms; a hit costs a few times that
+# Units whose answers are completed together. Fewer than a group: those that are done first are back with their next
+# request while the others are still being looked at, so that writing and embedding overlap.
+FINISHED_TOGETHER: Final = 16
+QUIET_MS: Final = 50
 QUIET_FLUSH_MS: Final = 200  # what reads leave behind waits this long for a write to join
 
 logger = structlog.get_logger("fieldstone.writer")
@@ -111,6 +115,7 @@ class Writer:
         self._running: asyncio.Task[None] | None = None
         self._quiet: asyncio.TimerHandle | None = None
         self._writing = asyncio.Lock()
+        self._last_group_ms = 0.0
         self._closed = False
 
     async def submit(self, work: Work, fingerprint: Fingerprint | None = None) -> Reply:
@@ -131,8 +136,10 @@ class Writer:
             self._quiet = asyncio.get_running_loop().call_later(QUIET_FLUSH_MS / 1e3, self._start)
 
     @property
-    def busy(self) -> bool:
-        return self._running is not None
+    def quiet(self) -> bool:
+        """Nobody writes, and nobody has for a moment: work that can wait may have its turn."""
+        since_ms = self._clock.monotonic_ms() - self._last_group_ms
+        return self._running is None and since_ms >= QUIET_MS
 
     async def drain(self) -> None:
         """Return when all that was accepted so far is on disk and answered."""
@@ -171,6 +178,7 @@ class Writer:
             group, self._queue = self._queue[:MOST_REQUESTS_A_GROUP], self._queue[MOST_REQUESTS_A_GROUP:]
             async with self._writing:
                 written = await self._write(group)
+            self._last_group_ms = self._clock.monotonic_ms()
             self._complete_soon(group, written)
 
     def _complete_soon(self, group: Sequence[Waiting], written: Written) -> None:
@@ -183,19 +191,20 @@ class Writer:
         for repeat in written.repeats:
             if first := self._incomplete.get(repeat.key):
                 _resolve_with(waiting.pop(repeat.at).answer, first)
-        if not written.landed:
-            _resolve_all(waiting, written.outcomes)
-            return
-        task = loop.create_task(self._complete(waiting, written))
-        self._finishing.add(task)
-        task.add_done_callback(self._finishing.discard)
+        for start in range(0, len(written.landed), FINISHED_TOGETHER):
+            landed = written.landed[start : start + FINISHED_TOGETHER]
+            theirs = {each.at: waiting.pop(each.at) for each in landed if each.at in waiting}
+            task = loop.create_task(self._complete(theirs, landed, written))
+            self._finishing.add(task)
+            task.add_done_callback(self._finishing.discard)
+        _resolve_all(waiting, written.outcomes)
 
-    async def _complete(self, waiting: Mapping[int, Waiting], written: Written) -> None:
+    async def _complete(self, waiting: Mapping[int, Waiting], landed: Sequence[Landed], written: Written) -> None:
         try:
-            await self._finish(written.landed, written.outcomes, written.texts)
+            await self._finish(landed, written.outcomes, written.texts)
         except Exception as broken:  # why: the units are on disk, and that is what the answers say
-            logger.error("units could not be looked at", units=len(written.landed), exc_info=broken)
-        for each in written.landed:
+            logger.error("units could not be looked at", units=len(landed), exc_info=broken)
+        for each in landed:
             if each.fingerprint is not None:
                 self._incomplete.pop(each.fingerprint.key).set_result(written.outcomes[each.at])
         _resolve_all(waiting, written.outcomes)

@@ -4,7 +4,7 @@ Only the field's writer changes them. A reader takes a `Snapshot`: rows are only
 true while the writer goes on; a status that changes meanwhile shows either its old or its new value.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -179,6 +179,13 @@ class UnitColumns:
 
     def row_of(self, seq: int) -> int:
         return self._at(seq)
+
+    def rows_of(self, seqs: Sequence[int]) -> NDArray[np.int64]:
+        return np.searchsorted(self._arrays["seq"][: self._size], seqs)
+
+    def agents_at(self, rows: NDArray[np.int64]) -> list[int]:
+        """The numbers of the agents that recorded them."""
+        return [self._agents.values[code] for code in self._arrays["agent"][rows].tolist()]
 
     def agent_at(self, row: int) -> int:
         """The number of the agent that recorded it."""

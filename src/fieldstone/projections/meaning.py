@@ -72,7 +72,8 @@ def _pairs(units: Snapshot, rows: Rows) -> tuple[Rows, Rows]:
     """Neighbours among these rows, which ascend: the places of the former and the latter."""
     before = units.before[rows]
     latter = np.flatnonzero(before != NO_ROW)
-    former = np.searchsorted(rows, before[latter])
+    # The former may be the newer row, where the latter was a draft for a while: beyond the last one there is none.
+    former = np.minimum(np.searchsorted(rows, before[latter]), len(rows) - 1)
     there = rows[former] == before[latter]
     return former[there], latter[there]
 

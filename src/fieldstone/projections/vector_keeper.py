@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 import structlog
 
-from fieldstone.core.errors import FieldError
 from fieldstone.ports.vectors import Quantized, UnknownModel, VectorStore
 
 BATCH_VECTORS: Final = 1_024
 IDLE_MS: Final = 100  # with fewer waiting, they are written after this long
 RETRY_MS: Final = 1_000  # after a disk that would not take them
+MOST_WAITING: Final = 131_072  # beyond it the oldest are dropped: they are made again when the field opens
 
 logger = structlog.get_logger("fieldstone.vectors")
 
@@ -25,6 +25,7 @@ class VectorKeeper:
         self._model = model
         self._waiting: list[Quantized] = []
         self._count = 0
+        self._refused = False  # by the last write: the next one waits for its time, however many there are
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -32,7 +33,8 @@ class VectorKeeper:
     def keep(self, batch: Quantized) -> None:
         self._waiting.append(batch)
         self._count += len(batch.seqs)
-        if self._count >= BATCH_VECTORS:
+        self._drop_excess()
+        if self._count >= BATCH_VECTORS and not self._refused:
             self._start()
         else:
             self._start_after(IDLE_MS)
@@ -63,22 +65,33 @@ class VectorKeeper:
 
     def _stopped(self, task: asyncio.Task[None]) -> None:
         self._task = None
-        failed = task.cancelled() or task.exception() is not None
-        if failed and not self._closed:
-            logger.warning("vectors are not kept yet", vectors=self._count, error=repr(task.exception()))
-            self._start_after(RETRY_MS)
+        error = None if task.cancelled() else task.exception()
+        self._refused = error is not None
+        if error is not None:
+            logger.warning("vectors are not kept yet", vectors=self._count, error=type(error).__name__)
+        if self._waiting:  # refused, or come while it was about to stop
+            self._start_after(RETRY_MS if self._refused else IDLE_MS)
 
     async def _write(self) -> None:
         while self._waiting:
-            batches, self._waiting, self._count = self._waiting, [], 0
+            batches = list(self._waiting)
             try:
                 await self._store.add(self._model, _joined(batches))
-            except UnknownModel:
-                return  # dropped meanwhile: nobody needs them
-            except FieldError:
-                self._waiting[:0] = batches
-                self._count = sum(len(batch.seqs) for batch in self._waiting)
-                raise
+            except UnknownModel:  # dropped meanwhile: nobody needs them
+                self._waiting.clear()
+                self._count = 0
+                return
+            self._forget(batches)
+
+    def _forget(self, batches: list[Quantized]) -> None:
+        """Only now: whatever goes wrong before, they are still here."""
+        written = {id(batch) for batch in batches}
+        self._waiting = [batch for batch in self._waiting if id(batch) not in written]
+        self._count = sum(len(batch.seqs) for batch in self._waiting)
+
+    def _drop_excess(self) -> None:
+        while self._count > MOST_WAITING and len(self._waiting) > 1:
+            self._count -= len(self._waiting.pop(0).seqs)
 
 
 def _joined(batches: list[Quantized]) -> Quantized:

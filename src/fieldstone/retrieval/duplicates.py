@@ -19,10 +19,15 @@ SAME_MEANING: Final = 0.75  # above what any two units of the field have in comm
 MOST_PAIRS: Final = 200  # the nearest ones: their texts are read
 SAME_WORDS: Final = 0.7  # of all the words of both
 LEAST_WORDS: Final = 3  # "Thank you!" and "Thanks!" are not worth comparing
-COMPARED: Final = 400  # units of a page's pool that are compared with each other
+COMPARED: Final = 128  # units of a page's pool that are compared with each other
 
 _DENIALS: Final = frozenset(["no", "not", "never", "none", "nobody", "nothing", "without", "cannot", "neither", "nor"])
-_NUMBERS: Final = re.compile(r"\d+(?:[.,]\d+)*")
+_NUMBER_WORDS: Final = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen half quarter once
+twice first second third fourth fifth
+"""
+_NUMBERS: Final = re.compile(rf"\d+(?:[.,]\d+)*|\b(?:{'|'.join(_NUMBER_WORDS.split())})\b")
 
 Texts = Callable[[Sequence[int]], Awaitable[Mapping[int, str]]]
 
@@ -46,7 +51,7 @@ async def find_duplicates(units: Snapshot, meaning: Meaning | None, pool: Rows, 
 
 def restates(text: str, original: str) -> bool:
     """Whether it says no more than the original, and nothing against it."""
-    if _NUMBERS.findall(text) != _NUMBERS.findall(original):
+    if _NUMBERS.findall(text.lower()) != _NUMBERS.findall(original.lower()):
         return False
     words, others = set(split(text)), set(split(original))
     if _denials(text, words) != _denials(original, others):
@@ -63,14 +68,14 @@ def _denials(text: str, words: set[str]) -> int:
 
 def _echoes(units: Snapshot, pool: Rows) -> dict[int, int]:
     """Units whose author had just been shown what they say."""
-    echoes = pool[units.echo_of[pool] > 0]
+    echoes = np.sort(pool[units.echo_of[pool] > 0])  # older ones first: the echo of an echo goes back to the first
     originals = np.searchsorted(units.seq, units.echo_of[echoes])
     there = set(pool.tolist())
-    return {
-        row: original
-        for row, original in zip(echoes.tolist(), originals.tolist(), strict=True)
-        if original in there and original not in echoes
-    }
+    found: dict[int, int] = {}
+    for row, original in zip(echoes.tolist(), originals.tolist(), strict=True):
+        if original in there:
+            found[row] = found.get(original, original)
+    return found
 
 
 def _pairs(units: Snapshot, meaning: Meaning, rows: Rows) -> list[tuple[int, int]]:

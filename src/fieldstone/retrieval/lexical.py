@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldstone.ports.text_index import Postings
-from fieldstone.projections.columns import Snapshot
+from fieldstone.projections.columns import NO_SESSION, Snapshot
 from fieldstone.projections.text_follower import TailUnit, Terms
+from fieldstone.retrieval.candidates import Mask
 from fieldstone.retrieval.words import Query
 
 Shares = NDArray[np.float32]
@@ -52,6 +53,18 @@ class LexicalMatch:
             rows = np.searchsorted(units.seq, seqs)
             shares[rows[rows < units.size]] += self._weights[term] / self.total
         return np.minimum(shares, np.float32(1.0), out=shares)
+
+    def session_shares(self, units: Snapshot, visible: Mask, rows: NDArray[np.int64]) -> Shares:
+        """For each of these rows how much of the query stands anywhere in its session; 0 for a unit of no session."""
+        sessions, at = np.unique(units.session[rows], return_inverse=True)
+        shares = np.zeros(len(sessions), np.float32)
+        for term, seqs in self._rows.items():
+            places = np.searchsorted(units.seq, seqs)
+            places = places[places < units.size]
+            told = np.isin(sessions, units.session[places[visible[places]]], kind=None)
+            shares[told] += np.float32(self._weights[term] / self.total)
+        shares[sessions == NO_SESSION] = 0
+        return shares[at]
 
     def words_in(self, seqs: Sequence[int]) -> list[list[str]]:
         """The query's words that stand in each of these units, most telling first."""

@@ -17,7 +17,9 @@ AUTHOR_DECAY: Final = 0.99
 DUPLICATE_WORTH: Final = 0.5  # of a unit that restates another one
 POOL_FACTOR: Final = 8  # how many of the best are looked at for a page
 LEAST_POOL: Final = 256
-NEWEST_FIRST_GUESS: Final = 4_096
+SAMPLED: Final = 16_384
+LEAST_SAMPLED_BEST: Final = 8  # fewer would guess too high by chance
+NOT_THERE: Final = -1.0  # below every score
 
 Rows = NDArray[np.int64]
 NO_DUPLICATES: Final[Mapping[int, int]] = {}
@@ -25,9 +27,9 @@ NO_DUPLICATES: Final[Mapping[int, int]] = {}
 
 def pool_of(units: Snapshot, mask: Mask, scores: Values, most: int) -> Rows:
     """The rows that a page is chosen from, best score first; of equal scores the newer one first."""
-    rows = np.flatnonzero(mask)
-    if rows.size > most:
-        rows = _pool(units, rows, scores, max(LEAST_POOL, most * POOL_FACTOR))
+    size = max(LEAST_POOL, most * POOL_FACTOR)
+    few = np.count_nonzero(mask) <= max(most, size)
+    rows = np.flatnonzero(mask) if few else _pool(units, mask, scores, size)
     return rows[np.lexsort((-units.unit_epoch[rows], -scores[rows]))]
 
 
@@ -50,26 +52,26 @@ def by_epoch(units: Snapshot, mask: Mask, most: int) -> tuple[Rows, int | None]:
     return rows[:most], int(units.unit_epoch[rows[most]])
 
 
-def _pool(units: Snapshot, rows: Rows, scores: Values, size: int) -> Rows:
-    """The best rows, and every author's best one: a prolific author cannot push the others out of sight."""
-    if rows.size <= size:
-        return rows
-    values = scores[rows]
-    best = rows[_at_least_kth(values, size)]
-    authors = len(units.agent_codes)
-    if np.count_nonzero(np.bincount(units.agent[best], minlength=authors)) == authors:
+def _pool(units: Snapshot, mask: Mask, scores: Values, size: int) -> Rows:
+    """The best rows; and if they are all of one author, the best of the others: it cannot push them out of sight."""
+    values = np.where(mask, scores, np.float32(NOT_THERE))
+    best = _at_least_kth(values, size)
+    author = units.agent[best[0]]
+    if np.any(units.agent[best] != author):
         return best
-    by_author = np.full(authors, -1.0, np.float32)
-    np.maximum.at(by_author, units.agent[rows], values)
-    return np.union1d(best, rows[values >= by_author[units.agent[rows]]])
+    others = np.where(units.agent != author, values, np.float32(NOT_THERE))
+    at = int(np.argmax(others))
+    return best if others[at] == NOT_THERE else np.append(best, at)
 
 
 def _at_least_kth(values: Values, k: int) -> Rows:
-    """Where the k best values are, ties included. A guess from the newest spares sorting the rest."""
-    floor = np.partition(values[-NEWEST_FIRST_GUESS:], -k)[-k] if values.size > NEWEST_FIRST_GUESS >= k else None
-    places = np.flatnonzero(values >= floor) if floor is not None else np.arange(values.size)
-    if places.size <= k:
-        return places
+    """Where the k best values are, ties included. A guess from a sample spares sorting all of them."""
+    step = max(1, values.size // SAMPLED)
+    sample = values[::step]
+    guess = min(sample.size, 2 * k // step + LEAST_SAMPLED_BEST)
+    places = np.flatnonzero(values >= np.partition(sample, -guess)[-guess])
+    if places.size < k:
+        places = np.arange(values.size)
     kth = np.partition(values[places], -k)[-k]
     best: Rows = places[values[places] >= kth]
     return best

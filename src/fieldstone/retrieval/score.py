@@ -16,7 +16,7 @@ Values = NDArray[np.float32]
 WEIGHTS: Final[Mapping[str, float]] = {
     "lexical": 0.45,
     "semantic": 0.20,
-    "surroundings": 0.25,
+    "surroundings": 0.35,
     "author": 0.055,
     "interests": 0.12,
     "task": 0.12,
@@ -55,6 +55,8 @@ class Scores:
         whole = sum(self.weights.values()) or 1.0
         total: Values | None = None
         for name, values in factors.items():
+            if total is not None and not values.any():
+                continue  # a factor that nobody has costs nothing
             part = values * np.float32(self.weights[name] / whole)
             total = part if total is None else np.add(total, part, out=total)
         self.total: Values = np.zeros(0, np.float32) if total is None else total
@@ -78,7 +80,7 @@ def recency(units: Snapshot) -> Values:
 
 def type_importance(units: Snapshot) -> Values:
     table = np.asarray([TYPE_IMPORTANCE.get(kind, OTHER_TYPE_IMPORTANCE) for kind in units.types] or [0.0], np.float32)
-    return table[units.type]
+    return table.take(units.type, mode="clip")  # a quarter of the time of table[…] at a million units
 
 
 def confidence(units: Snapshot) -> Values:
@@ -103,7 +105,7 @@ def role_alignment(units: Snapshot, role: str, roles: Sequence[str], analyze: An
     own = set(analyze(role))
     worth = {other: _overlap(own, set(analyze(other))) for other in set(roles)}  # many registrations, few roles
     table = np.asarray([worth[other] for other in roles] or [0.0], np.float32)
-    return table[units.role]
+    return table.take(units.role, mode="clip")
 
 
 def _overlap(own: set[str], other: set[str]) -> float:

@@ -11,22 +11,24 @@ from fieldstone.projections.vector_index import Floats
 from fieldstone.retrieval.candidates import Mask
 from fieldstone.retrieval.score import Values
 
+FILTERED_OUT: Final = 4  # a mask that leaves more than a quarter is no reason to look again
 NEAREST: Final = 8_000  # units that are rated; farther ones are no nearer than chance
 
 
 def nearness(units: Snapshot, meaning: Meaning, query: Floats, masks: Sequence[Mask]) -> Values:
     """0 for a unit that is no nearer than the field's mean, 1 for one that says the same.
 
-    The nearest of each mask are rated: a filter that leaves few units leaves none of them unrated.
+    The nearest of each mask are rated, each mask a part of the one before: a filter that leaves few units leaves none
+    of them unrated.
     """
     shares = np.zeros(units.size, np.float32)
     by_chance = min(0.99, max(0.0, float(meaning.lie(units).mean @ query)))
-    rated = 0
+    looked_through = 0
     for mask in masks:
         within = int(np.count_nonzero(mask))
-        if rated >= within:  # all of them, or as many as would be
-            continue
+        if looked_through and (looked_through <= NEAREST or within * FILTERED_OUT >= looked_through):
+            continue  # enough of them are among the nearest of the mask before
         rows, similarities = meaning.index.search(query, mask, NEAREST)
         shares[rows] = np.clip((similarities - by_chance) / (1 - by_chance), 0, 1)
-        rated = within if within <= NEAREST else 0
+        looked_through = within
     return shares

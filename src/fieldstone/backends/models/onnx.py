@@ -14,8 +14,8 @@ from tokenizers import Tokenizer
 
 from fieldstone.backends.models.granite_graph import EMBEDDED, VECTOR, granite_model
 from fieldstone.backends.models.granite_pack import Pack, read_pack
+from fieldstone.backends.models.local import LocalEmbedder
 from fieldstone.backends.models.vectors import beginning, unit_rows
-from fieldstone.backends.models.worker import Worker
 from fieldstone.ports.embedder import EmbeddingModel
 
 DIMENSION: Final = 384
@@ -23,36 +23,9 @@ MOST_AT_ONCE: Final = 16  # about 100 ms of work
 ERRORS_ONLY: Final = 3  # onnxruntime's log level
 
 
-class OnnxEmbedder:
-    """Loads at the first call, in its own thread: a server's start does not wait for it."""
-
+class OnnxEmbedder(LocalEmbedder):
     def __init__(self) -> None:
-        self._worker = Worker()
-        self._granite: Granite | None = None
-
-    @property
-    def model(self) -> EmbeddingModel:
-        return EmbeddingModel("onnx/granite-30m", DIMENSION)
-
-    @property
-    def most_at_once(self) -> int:
-        return MOST_AT_ONCE
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return await self._worker.run(lambda: self._embed(texts))
-
-    async def close(self) -> None:
-        await self._worker.close()
-
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if self._granite is None:
-            self._granite = Granite(read_pack())
-        vectors = np.zeros((len(texts), DIMENSION), np.float32)
-        # One by one: in a batch every text would be padded to the longest, and one core gains nothing by it.
-        for number, text in enumerate(texts):
-            if text and not text.isspace():
-                vectors[number] = self._granite.vector(beginning(text))
-        return unit_rows(vectors)
+        super().__init__(EmbeddingModel("onnx/granite-30m", DIMENSION), MOST_AT_ONCE, lambda: Granite(read_pack()))
 
 
 class Granite:
@@ -64,7 +37,15 @@ class Granite:
         self._places = pack.plain["pos_emb"][first : first + pack.tokens_max] + pack.plain["type_emb"][0]
         self._session = _session(granite_model(pack))
 
-    def vector(self, text: str) -> NDArray[np.float32]:
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors = np.zeros((len(texts), DIMENSION), np.float32)
+        # One by one: in a batch every text would be padded to the longest, and one core gains nothing by it.
+        for number, text in enumerate(texts):
+            if text and not text.isspace():
+                vectors[number] = self._vector(beginning(text))
+        return unit_rows(vectors)
+
+    def _vector(self, text: str) -> NDArray[np.float32]:
         tokens = np.array(self._tokenizer.encode(text).ids, np.intp)
         embedded = self._words.rows(tokens) + self._places[: len(tokens)]
         [answer] = self._session.run([VECTOR], {EMBEDDED: embedded[np.newaxis]})

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from safetensors.numpy import load as load_tensors
 from tokenizers import Tokenizer
 
+from fieldstone.backends.models.local import LocalEmbedder
 from fieldstone.backends.models.package_files import read_package_file
 from fieldstone.backends.models.vectors import TEXT_CHARS_MAX, beginning, unit_rows
-from fieldstone.backends.models.worker import Worker
 from fieldstone.ports.embedder import EmbeddingModel
 
 PACKAGE: Final = "wordllama"
@@ -31,41 +31,15 @@ MOST_AT_ONCE: Final = 256  # some milliseconds of work
 PIECE_TEXTS: Final = 32
 PIECE_CHARS: Final = TEXT_CHARS_MAX
 WORDS_LEARNT_AT_ONCE: Final = 64  # the same bound, at 8 µs for each word that is new
-KNOWN_WORDS: Final = 32_768  # 32 MB
+KNOWN_WORDS: Final = 65_536  # 64 MB, as they come to be used
 
 # An unbroken run is cut: a sentence of a language without spaces, a hash, an address.
 _WORD: Final = re.compile(r"\w{1,64}(?:['’]\w{1,64})?")
 
 
-class StaticEmbedder:
-    """Loads at the first call, in its own thread: a server's start does not wait for it."""
-
+class StaticEmbedder(LocalEmbedder):
     def __init__(self) -> None:
-        self._worker = Worker()
-        self._words: WordVectors | None = None
-
-    @property
-    def model(self) -> EmbeddingModel:
-        return EmbeddingModel("static/wordllama-256", DIMENSION)
-
-    @property
-    def most_at_once(self) -> int:
-        return MOST_AT_ONCE
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return await self._worker.run(lambda: self._embed(texts))
-
-    async def close(self) -> None:
-        await self._worker.close()
-
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if self._words is None:
-            self._words = WordVectors()
-        vectors = np.empty((len(texts), DIMENSION), np.float32)
-        for start, end in _pieces(texts):
-            words = [_WORD.findall(beginning(text).lower()) for text in texts[start:end]]
-            vectors[start:end] = unit_rows(self._words.sums(words))
-        return vectors
+        super().__init__(EmbeddingModel("static/wordllama-256", DIMENSION), MOST_AT_ONCE, WordVectors)
 
 
 class WordVectors:
@@ -79,6 +53,13 @@ class WordVectors:
         self._mean = self._tokens.mean(axis=0, dtype=np.float32)
         self._numbers: dict[str, int] = {}
         self._vectors = np.empty((KNOWN_WORDS, DIMENSION), np.float32)
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors = np.empty((len(texts), DIMENSION), np.float32)
+        for start, end in _pieces(texts):
+            words = [_WORD.findall(beginning(text).lower()) for text in texts[start:end]]
+            vectors[start:end] = unit_rows(self.sums(words))
+        return vectors
 
     def sums(self, texts: Sequence[Sequence[str]]) -> NDArray[np.float32]:
         """For each list of words the sum of their vectors."""
