@@ -59,7 +59,7 @@ def store_path(address: str) -> Path | None:
 
 async def open_local_field(settings: Settings, *, program: str = "") -> LocalField:
     """A field in this process, on the store that the settings name. Raises `StoreHeld` where another process has it."""
-    from fieldstone.backends.system import SystemClock, SystemIds
+    from fieldstone.backends.system import SystemClock, SystemIds, give_back_memory
     from fieldstone.backends.tokens import Cl100kCounter
     from fieldstone.core.validate import Rules
     from fieldstone.core.vocabulary import MEMORY_TYPES
@@ -87,7 +87,7 @@ async def open_local_field(settings: Settings, *, program: str = "") -> LocalFie
         detection_timeout_ms=settings.detection_timeout_ms,
     )
     try:
-        return await open_local(
+        field = await open_local(
             store, clock=clock, ids=SystemIds(), harness=shared_harness, models=models, options=options, lease=lease
         )
     except BaseException:  # why: whatever it was, the store is given back
@@ -95,6 +95,8 @@ async def open_local_field(settings: Settings, *, program: str = "") -> LocalFie
         if lease is not None:
             lease.release()
         raise
+    give_back_memory()
+    return field
 
 
 def open_field(

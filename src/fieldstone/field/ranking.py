@@ -18,6 +18,7 @@ from fieldstone.retrieval.candidates import Filter, Mask, candidates
 from fieldstone.retrieval.lexical import LexicalMatch
 from fieldstone.retrieval.proximity import MOST_SEEDS, proximity
 from fieldstone.retrieval.score import (
+    Kept,
     Scores,
     Values,
     authorship,
@@ -66,7 +67,8 @@ async def rank(reads: Reads, caller: AgentFacts, request: Attune, units: Snapsho
     try:
         by_hint, by_interests = await _search(reads, caller, request, units, asked)
         lexical = by_hint.shares(units)
-        factors = await _standing_factors(reads, caller, request, units, visible)
+        kept = await _kept_factors(reads, units, request.scope.role)
+        factors = {**kept.factors, **await _standing_factors(reads, caller, request, units, visible)}
     except BaseException:  # why: whatever it was, nobody waits for the thread any more
         nearing.cancel()
         raise
@@ -78,11 +80,10 @@ async def rank(reads: Reads, caller: AgentFacts, request: Attune, units: Snapsho
         factors |= _hint_factors(reads.weights, units, visible, by_hint, lexical, near_hint, lie)
         if asked.named:
             factors["author"] = authorship(units, asked.named)
-    weights = reads.weights
+    scores = Scores(factors, reads.weights, kept)
     if request.scope.recency_weight is not None and reads.extended:
-        weights = with_recency_weight(weights, factors, request.scope.recency_weight)
-    words = tuple(asked.hint.words.values())
-    return Ranking(Scores(factors, weights), by_hint, by_interests, words, silent)
+        scores = Scores(factors, with_recency_weight(reads.weights, factors, request.scope.recency_weight))
+    return Ranking(scores, by_hint, by_interests, tuple(asked.hint.words.values()), silent)
 
 
 def _asked(reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot) -> Asked:
@@ -131,7 +132,7 @@ async def _near(
     return await asyncio.to_thread(look)
 
 
-async def _unasked_factors(reads: Reads, units: Snapshot, role: str) -> dict[str, Values]:
+async def _kept_factors(reads: Reads, units: Snapshot, role: str) -> Kept:
     """Those that are the same for everyone of this role, until the next write: they are kept until then."""
     key = (units.size, units.epoch, role)
     if reads.kept_factors is None or reads.kept_factors[0] != key:
@@ -143,7 +144,7 @@ async def _unasked_factors(reads: Reads, units: Snapshot, role: str) -> dict[str
         }
         if reads.extended:
             factors["confidence"] = confidence(units)
-        reads.kept_factors = (key, factors)
+        reads.kept_factors = (key, Kept.of(factors, reads.weights))
     return reads.kept_factors[1]
 
 
@@ -152,7 +153,7 @@ async def _standing_factors(
 ) -> dict[str, Values]:
     """Those that need no search."""
     scope = request.scope
-    factors = dict(await _unasked_factors(reads, units, scope.role))
+    factors: dict[str, Values] = {}
     if not reads.extended:
         return factors
     if scope.active_task_id is not None:

@@ -23,7 +23,7 @@ from fieldstone.projections.relations import Relations
 from fieldstone.projections.text_follower import TailUnit, Terms, TextFollower
 from fieldstone.projections.vector_index import Floats
 from fieldstone.retrieval.reading import Reading
-from fieldstone.retrieval.score import Values
+from fieldstone.retrieval.score import Kept
 from fieldstone.retrieval.words import STOP_WORDS, split
 
 
@@ -47,7 +47,7 @@ class Reads:
         self._rules = rules
         self._log_reads = log_reads
         self.counter = counter
-        self.kept_factors: tuple[tuple[int, int, str], dict[str, Values]] | None = None
+        self.kept_factors: tuple[tuple[int, int, str], Kept] | None = None
         self.weights = weights
         self.reading = Reading(state.store, state.names)
 

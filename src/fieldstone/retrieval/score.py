@@ -1,7 +1,7 @@
 """What a unit is worth to a request: a weighted mean of factors in 0..1, each a property of unit and request alone."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +49,16 @@ RECENCY_HALF_LIFE_EPOCHS: Final = 500.0  # a unit this many epochs old has half 
 class Scores:
     """The factors of every unit, and their weighted mean."""
 
-    def __init__(self, factors: Mapping[str, Values], weights: Mapping[str, float] = WEIGHTS) -> None:
+    def __init__(
+        self, factors: Mapping[str, Values], weights: Mapping[str, float] = WEIGHTS, kept: "Kept | None" = None
+    ) -> None:
         self.factors = factors
         self.weights = {name: weights[name] for name in factors}
         whole = sum(self.weights.values()) or 1.0
-        total: Values | None = None
+        total: Values | None = None if kept is None else kept.weighted * np.float32(1 / whole)
         for name, values in factors.items():
+            if kept is not None and name in kept.factors:
+                continue
             if total is not None and not values.any():
                 continue  # a factor that nobody has costs nothing
             part = values * np.float32(self.weights[name] / whole)
@@ -63,6 +67,18 @@ class Scores:
 
     def of(self, row: int) -> dict[str, float]:
         return {name: round(float(values[row]), 4) for name, values in self.factors.items()}
+
+
+class Kept(NamedTuple):
+    """Factors that are the same for many requests, and their weighted sum."""
+
+    factors: Mapping[str, Values]
+    weighted: Values
+
+    @classmethod
+    def of(cls, factors: Mapping[str, Values], weights: Mapping[str, float]) -> "Kept":
+        weighted = sum((values * np.float32(weights[name]) for name, values in factors.items()), np.float32(0))
+        return cls(factors, np.asarray(weighted, np.float32))
 
 
 def with_recency_weight(weights: Mapping[str, float], names: Collection[str], share: float) -> dict[str, float]:
