@@ -1,11 +1,14 @@
 """Settings that do not fit together are told before anything starts, and the key is told nowhere."""
 
+from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import to_builtins
 
 from fieldstone.settings import BadSettings, Settings, load_settings
+from fieldstone.wiring import open_local_field
 
 URL = "http://127.0.0.1:11434/v1"
 ENDPOINT = {"embedder": "openai", "embedder_url": URL, "embedder_model": "bag"}
@@ -106,3 +109,13 @@ def test_an_unknown_embedder_is_refused_with_those_that_are_known() -> None:
 def test_a_bound_is_kept(name: str, value: int) -> None:
     with pytest.raises(BadSettings, match=f"{name} .* is out of its range"):
         loaded(**{**ENDPOINT, name: value})
+
+
+@pytest.mark.parametrize("weights", [{"lexcal": 0.5}, {"lexical": -0.1}, {"recency": nan}, {"role": inf}])
+async def test_a_weight_that_could_not_count_is_refused_before_the_store_is_opened(
+    weights: dict[str, float], tmp_path: Path
+) -> None:
+    settings = load_settings(environ={}, given={"db": str(tmp_path / "field.db"), "weights": weights}).values
+    with pytest.raises(BadSettings, match=next(iter(weights))):
+        await open_local_field(settings)
+    assert not (tmp_path / "field.db").exists()

@@ -8,6 +8,7 @@ import socket
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,8 @@ from msgspec.structs import replace
 from fieldstone.settings import BadSettings, Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fieldstone.client.door import Door
     from fieldstone.client.field import Field
     from fieldstone.field.field import LocalField
@@ -68,6 +71,7 @@ async def open_local_field(settings: Settings, *, program: str = "") -> LocalFie
     from fieldstone.retrieval.score import WEIGHTS
 
     clock = SystemClock()
+    weights = _weights(WEIGHTS, settings.weights)
     models = Models(
         Cl100kCounter(), open_embedder(settings), lambda name: _open_former(settings, name), open_judge(settings)
     )
@@ -81,7 +85,7 @@ async def open_local_field(settings: Settings, *, program: str = "") -> LocalFie
         log_reads=settings.log_reads,
         remember_replies_ms=int(settings.remember_replies_hours * 3_600_000),
         version=version("fieldstone"),
-        weights={**WEIGHTS, **settings.weights},
+        weights=weights,
         enrichment_timeout_ms=settings.enrichment_timeout_ms,
         detect_conflicts=settings.detect_conflicts,
         detection_timeout_ms=settings.detection_timeout_ms,
@@ -97,6 +101,16 @@ async def open_local_field(settings: Settings, *, program: str = "") -> LocalFie
         raise
     give_back_memory()
     return field
+
+
+def _weights(table: Mapping[str, float], given: Mapping[str, float]) -> dict[str, float]:
+    """The table with what a field overrides. A misspelt factor would have no effect, and a negative one no bounds."""
+    for name, weight in given.items():
+        if name not in table:
+            raise BadSettings(f"weights has no factor {name!r}. There are {', '.join(table)}.")
+        if not 0 <= weight < inf:
+            raise BadSettings(f"weights: {name} is {weight:g}, and has to be a number from 0 on.")
+    return {**table, **given}
 
 
 def open_field(

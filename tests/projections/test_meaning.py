@@ -8,7 +8,7 @@ import pytest
 from fieldstone.ports.vectors import StoredModel
 from fieldstone.ports.views import CommitUnit, PutUnit, SetUnitStatus
 from fieldstone.projections.columns import Snapshot, UnitColumns
-from fieldstone.projections.meaning import ELSEWHERE_PRIOR, PRIOR_PAIRS, SESSION_PRIOR, Lie, Meaning
+from fieldstone.projections.meaning import ELSEWHERE_PRIOR, PRIOR_PAIRS, PRIOR_VECTORS, SESSION_PRIOR, Lie, Meaning
 from fieldstone.projections.vector_index import Floats, Rows, quantize
 from tests.retrieval.units import row, snapshot
 
@@ -73,8 +73,8 @@ def test_retracted_units_and_units_without_a_vector_are_not_looked_at() -> None:
     vectors = strangers(4)
     units = snapshot([row(1), row(2, status="retracted"), row(3), row(4)])
     lie = meaning_of(vectors[:3], np.arange(3)).lie(units)
-    expected = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True))[[0, 2]].mean(axis=0)
-    np.testing.assert_allclose(lie.mean, expected, atol=1e-2)
+    expected = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True))[[0, 2]].sum(axis=0) / (2 + PRIOR_VECTORS)
+    np.testing.assert_allclose(lie.mean, expected, atol=1e-3)
 
 
 def test_the_mean_follows_a_field_that_grows() -> None:

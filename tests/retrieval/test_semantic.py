@@ -50,9 +50,14 @@ def test_nearer_vectors_are_worth_more(seed: int) -> None:
     assert (np.diff(worth[order]) >= -ROUNDING).all()
 
 
+def test_the_first_units_of_a_field_are_near_although_they_are_all_that_its_mean_is_made_of() -> None:
+    [said] = directions(1, 3)
+    assert min(near(np.stack([said, said]), said)) > 0.9
+
+
 def test_where_everything_is_near_everything_being_near_is_worth_little() -> None:
     query = directions(1, 9, leaning=3.0)[0]
-    leaning = directions(200, leaning=3.0)
+    leaning = directions(2_000, leaning=3.0)
     assert np.mean(leaning @ query) > 0.8
     assert np.mean(near(leaning, query)) < 0.2
 

@@ -16,6 +16,7 @@ from fieldstone.projections.vector_index import Codes, Floats, Rows, VectorIndex
 SAMPLE_UNITS: Final = 4_096  # the newest ones: a field may change its ways
 STALE_GROWTH: Final = 1.1  # the sample is taken again once there are this many times as many vectors
 CONVERSATION_EXCESS: Final = 0.08  # of similarity between neighbours; in conversations we measured .10 to .13
+PRIOR_VECTORS: Final = 30  # a few units on one subject are not what any unit of the field has in common
 PRIOR_PAIRS: Final = 20  # with few pairs to look at, this is believed until there are more
 SESSION_PRIOR: Final = 0.5
 ELSEWHERE_PRIOR: Final = 0.0
@@ -62,7 +63,7 @@ class Meaning:
         in_session = units.session[rows[pairs[1]]] != NO_SESSION
         return Lie(
             self._vectors,
-            vectors.mean(axis=0),
+            vectors.sum(axis=0) / np.float32(len(vectors) + PRIOR_VECTORS),
             _coherence(excess[in_session], SESSION_PRIOR),
             _coherence(excess[~in_session], ELSEWHERE_PRIOR),
         )
