@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.attune import measure_attune
 from benchmarks.contradictions import measure_contradictions
 from benchmarks.corpus import write_rows_file
+from benchmarks.distil import measure_distil
 from benchmarks.figures import Figure, Report
 from benchmarks.http import measure_http
 from benchmarks.peers import measure_peers
 from benchmarks.peers.environment import ROOT, fresh_install_mb, mem0_installed_mb
 from benchmarks.quality import measure_quality
 from benchmarks.record import Rates, measure_record
+from benchmarks.redaction import measure_redaction
 from benchmarks.scale import SIZES, measure_scale
 from benchmarks.vectors import measure_vectors
 
-PARTS = ("record", "peers", "attune", "http", "vectors", "scale", "quality", "contradictions", "size")
+PARTS = (
+    "record",
+    "peers",
+    "attune",
+    "http",
+    "vectors",
+    "scale",
+    "quality",
+    "contradictions",
+    "distil",
+    "redaction",
+    "size",
+)
 DATA = ROOT.parent / "shared" / "data"  # not ours to publish: what is not there is skipped
 PEER_ROWS = 20_000
 LANGGRAPH_ONE_BY_ONE = 2_000
@@ -37,6 +52,22 @@ def main() -> None:
         parser.error(f"no such part: {', '.join(unknown)}. There are {', '.join(PARTS)}.")
     sizes = SIZES[:-1] if arguments.quick else SIZES
     report = Report()
+    _stores(report, parts, sizes)
+    if "quality" in parts:
+        measure_quality(report, arguments.data)
+    if "contradictions" in parts:
+        measure_contradictions(report, arguments.data)
+    if "distil" in parts:
+        measure_distil(report, arguments.data)
+    if "redaction" in parts:
+        measure_redaction(report)
+    if "size" in parts:
+        _size(report)
+    if not arguments.no_keep:
+        print(f"kept in {report.keep().relative_to(ROOT)}")
+
+
+def _stores(report: Report, parts: Sequence[str], sizes: Sequence[int]) -> None:
     # On the disk of the project, not in a memory file system: an fsync is what is measured.
     with tempfile.TemporaryDirectory(dir=ROOT, prefix=".bench-") as directory:
         work_dir = Path(directory)
@@ -52,14 +83,6 @@ def main() -> None:
             measure_vectors(report, work_dir, sizes=sizes)
         if "scale" in parts:
             measure_scale(report, work_dir, sizes=sizes)
-    if "quality" in parts:
-        measure_quality(report, arguments.data)
-    if "contradictions" in parts:
-        measure_contradictions(report, arguments.data)
-    if "size" in parts:
-        _size(report)
-    if not arguments.no_keep:
-        print(f"kept in {report.keep().relative_to(ROOT)}")
 
 
 def _peers(report: Report, work_dir: Path, rates: Rates) -> None:

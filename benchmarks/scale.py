@@ -215,7 +215,7 @@ def _anonymous_kb() -> int:
 async def _write_vectors(store: Path, vectors_file: Path, queries_file: Path) -> int:
     """The store's own vectors, and those of the hints, as floats."""
     settings = _settings(store)
-    opened = SqliteStore(store, FieldKey(settings.tenant, settings.field))
+    opened = SqliteStore.open(store, FieldKey(settings.tenant, settings.field))
     (model,) = await opened.vectors.models()
     pieces = [piece async for piece in opened.vectors.scan(model.number)]
     await opened.close()

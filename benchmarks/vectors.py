@@ -122,7 +122,7 @@ def _measure_recall(report: Report, index: VectorIndex, vectors: Floats, queries
 
 async def _load(directory: Path, vectors: Floats) -> tuple[float, VectorIndex]:
     """From the store's file to an index that can be searched, as at a field's opening."""
-    store = SqliteStore(directory / "field.db", FieldKey("bench", "vectors"))
+    store = SqliteStore.open(directory / "field.db", FieldKey("bench", "vectors"))
     model = await store.vectors.begin("bench", VECTOR_DIMENSIONS, state="serving")
     for at, chunk in enumerate(_chunks(vectors)):
         seqs = np.arange(at * CHUNK, at * CHUNK + len(chunk)) + 1

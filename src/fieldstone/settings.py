@@ -2,7 +2,8 @@
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_type_hints
 from urllib.parse import SplitResult, urlsplit
@@ -13,7 +14,10 @@ from msgspec import Struct
 ENV_PREFIX: Final = "FIELDSTONE_"
 DEFAULT_DB: Final = "fieldstone.db"
 
+SECRET_PREFIX: Final = "FIELDSTONE_SECRET_"
+
 EmbedderKind = Literal["static", "onnx", "openai", "none"]
+RedactionPolicy = Literal["rewrite", "refuse"]
 
 
 class Secret:
@@ -31,13 +35,27 @@ class Secret:
     __repr__ = __str__
 
 
+class TenantSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a tenant has otherwise than the others: a table [tenants.NAME] in the file. None: as the others."""
+
+    redaction: RedactionPolicy | None = None
+    vouch_authority: int | None = None
+    cross_session: bool | None = None
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Every setting, its default, and what it decides (SETTING_HELP)."""
 
     db: str = DEFAULT_DB
     url: str | None = None
+    key: Secret | None = None
+    ca_file: str | None = None
     host: str = "127.0.0.1"
     port: int = 8420
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    tls_cert: str | None = None
+    tls_key: str | None = None
     tenant: str = "local"
     field: str = "main"
     max_bytes: int | None = None
@@ -62,6 +80,16 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     judge_model: str | None = None
     judge_timeout_ms: int = 10_000
     weights: dict[str, float] = {}
+    rate_per_second: float | None = None
+    jwt_jwks: str | None = None
+    jwt_issuer: str | None = None
+    jwt_audience: str | None = None
+    jwt_tenant_claim: str = "tenant"
+    secrets_key: Secret | None = None
+    redaction: RedactionPolicy = "rewrite"
+    vouch_authority: int = 0
+    cross_session: bool = False
+    tenants: dict[str, TenantSettings] = {}
     log_level: str = "info"
     log_format: str = "auto"
 
@@ -69,8 +97,14 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 SETTING_HELP: Final[Mapping[str, str]] = {
     "db": "The store: a path of an SQLite file, sqlite:PATH, or memory:",
     "url": "A running server to use instead of a store, such as http://127.0.0.1:8420",
-    "host": "The address to serve on. Only loopback addresses, until keys exist.",
+    "key": "The key to show to a server.",
+    "ca_file": "The certificates to trust, for a server with TLS whose own the system does not know.",
+    "host": "The address to serve on. Without keys or tokens only a loopback address.",
     "port": "The port to serve on.",
+    "hosts": "Names by which callers reach the server, beside its address; with keys and on all addresses: any.",
+    "origins": "Origins of web pages that may use the server, such as https://app.example.org",
+    "tls_cert": "A file with the server's certificate chain: it is served over TLS.",
+    "tls_key": "A file with the certificate's private key.",
     "tenant": "Whose memory it is.",
     "field": "Which field of the store.",
     "max_bytes": "How large the store's file may get, index and journals not counted; past it writes get STORAGE_FULL.",
@@ -92,6 +126,16 @@ SETTING_HELP: Final[Mapping[str, str]] = {
     "detect_conflicts": "Whether the field itself looks for units that contradict each other.",
     "weights": "Weights of ATTUNE's factors that differ from the table's, as in lexical=0.5,recency=0.2",
     "detection_timeout_ms": "How long RECORD's answer waits for the search for conflicts; later ones are still found.",
+    "rate_per_second": "How many requests a second a credential may send that has no rate of its own; else no limit.",
+    "jwt_jwks": "The keys of an OpenID provider, whose tokens then open the server: a file, or a URL.",
+    "jwt_issuer": "Who must have issued a token.",
+    "jwt_audience": "Whom a token must be for.",
+    "jwt_tenant_claim": "The claim that says whose memory it is.",
+    "secrets_key": "Seals the registered secrets: base64 of 32 bytes. Else a file beside the store, STORE-access.key.",
+    "redaction": "What becomes of a text that holds a secret: rewrite, or refuse.",
+    "vouch_authority": "Units of agents below this authority are shown once one of it or above supports them; 0: all.",
+    "cross_session": "Whether agents see what is in closed sessions that they are no member of.",
+    "tenants": "What single tenants have otherwise: [tenants.NAME] with redaction, vouch_authority, cross_session.",
     "judge_url": "An endpoint of OpenAI's chat that has a word in whether units contradict each other.",
     "judge_key": "The judge's key, if it wants one.",
     "judge_model": "The judge's model.",
@@ -153,7 +197,7 @@ def _parsed(name: str, text: str) -> Any:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if name == "weights":
         return {factor.strip(): weight for factor, _, weight in (part.partition("=") for part in parts)}
-    return parts if name == "memory_types" else text
+    return parts if name in ("memory_types", "hosts", "origins") else text
 
 
 def _checked(name: str, value: Any, source: str, *, strict: bool = True) -> Any:
@@ -183,6 +227,9 @@ def _whole(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
         "log_level": settings.log_level in ("debug", "info", "warning", "error"),
         "log_format": settings.log_format in ("json", "console", "auto"),
         "memory_types": len(settings.memory_types) <= 200,
+        "rate_per_second": settings.rate_per_second is None or 0 < settings.rate_per_second < inf,
+        "vouch_authority": 0 <= settings.vouch_authority <= 10,
+        "tenants": all(0 <= (each.vouch_authority or 0) <= 10 for each in settings.tenants.values()),
         "tenant": bool(settings.tenant),
         "field": bool(settings.field),
     }
@@ -191,7 +238,26 @@ def _whole(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
             raise BadSettings(f"{name} ({sources[name]}) is out of its range. {SETTING_HELP[name]}")
     _check_embedder(settings, sources)
     _check_judge(settings, sources)
+    _check_together(settings, sources, ("tls_cert", "tls_key"))
+    _check_together(settings, sources, ("jwt_jwks", "jwt_issuer", "jwt_audience"))
     return settings
+
+
+def _check_together(settings: Settings, sources: Mapping[str, str], names: Sequence[str]) -> None:
+    """One without the others is a mistake that nobody would notice."""
+    given = [name for name in names if getattr(settings, name)]
+    missing = [name for name in names if not getattr(settings, name)]
+    if given and missing:
+        raise BadSettings(f"{given[0]} ({sources[given[0]]}) needs {missing[0]}. {SETTING_HELP[missing[0]]}")
+
+
+def secrets_in(environ: Mapping[str, str]) -> dict[str, str]:
+    """Secrets that come with the process: FIELDSTONE_SECRET_NAME=value registers the value under the id `name`."""
+    return {
+        name.removeprefix(SECRET_PREFIX).lower(): value
+        for name, value in environ.items()
+        if name.startswith(SECRET_PREFIX) and len(name) > len(SECRET_PREFIX) and value
+    }
 
 
 _OF_ENDPOINT: Final = ("embedder_url", "embedder_key", "embedder_model", "embedder_dimension")

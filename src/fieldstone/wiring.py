@@ -6,27 +6,37 @@ import errno
 import os
 import socket
 import sys
+from contextlib import asynccontextmanager, contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
+from secrets import token_bytes
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from fieldstone.settings import BadSettings, Settings
+from fieldstone.settings import BadSettings, Settings, secrets_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
+    from fieldstone.backends.sealing import Sealer
     from fieldstone.client.door import Door
     from fieldstone.client.field import Field
-    from fieldstone.field.field import LocalField
+    from fieldstone.field.field import LocalField, Models, Options
+    from fieldstone.field.secrets import Secrets
+    from fieldstone.ports.access import AccessStore
     from fieldstone.ports.embedder import Embedder
     from fieldstone.ports.judge import Judge
     from fieldstone.ports.lease import Holder, Lease
-    from fieldstone.ports.store import Store
+    from fieldstone.ports.store import Store, Stores
+    from fieldstone.ports.vault import Vault
     from fieldstone.ports.world import Clock
+    from fieldstone.redact.known import KnownSecret
+    from fieldstone.servers.auth.jwt import JwtTokens
+    from fieldstone.servers.auth.keys import Keys
+    from fieldstone.servers.http.serve import House
 
 URL_SCHEMES: Final = ("http://", "https://")
 SQLITE_MAGIC: Final = b"SQLite format 3\0"
@@ -62,21 +72,82 @@ def store_path(address: str) -> Path | None:
 
 async def open_local_field(settings: Settings, *, program: str = "") -> LocalField:
     """A field in this process, on the store that the settings name. Raises `StoreHeld` where another process has it."""
-    from fieldstone.backends.system import SystemClock, SystemIds, give_back_memory
-    from fieldstone.backends.tokens import Cl100kCounter
-    from fieldstone.core.validate import Rules
-    from fieldstone.core.vocabulary import MEMORY_TYPES
-    from fieldstone.field.field import Models, Options, open_local
-    from fieldstone.redact import shared_harness
-    from fieldstone.retrieval.score import WEIGHTS
+    options, models = (
+        _options(settings, settings.tenant),
+        _models(settings),
+    )  # first: what is wrong there takes no store
+    access = open_access(settings)  # it opens nothing yet
+    place = _Place(open_stores(settings, program=program), access)
+    try:
+        return await _open_field(place, settings, settings.tenant, options, models, own=True)
+    except BaseException:  # why: whatever it was, the store is given back
+        await place.close()
+        raise
 
-    clock = SystemClock()
-    weights = _weights(WEIGHTS, settings.weights)
-    models = Models(
+
+class _Place:
+    """A store, and the keys and secrets beside it."""
+
+    def __init__(self, stores: Stores, access: AccessStore) -> None:
+        self.stores = stores
+        self.access = access
+
+    def announce(self, who: Holder) -> None:
+        self.stores.announce(who)
+
+    async def close(self) -> None:
+        await self.stores.close()
+        self.access.close()
+
+
+async def _open_field(
+    place: _Place, settings: Settings, tenant: str, options: Options, models: Models, *, own: bool
+) -> LocalField:
+    """A tenant's field. With `own`, the place is the field's alone."""
+    from fieldstone.backends.system import SystemClock, SystemIds, give_back_memory
+    from fieldstone.field.field import open_local
+    from fieldstone.field.secrets import Secrets
+    from fieldstone.ports.log import FieldKey
+    from fieldstone.redact import shared_harness
+
+    store = await place.stores.open(FieldKey(tenant, settings.field))
+    secrets = Secrets(_vault(place.access, settings, tenant), _given_secrets(settings))
+    try:
+        field = await open_local(
+            store,
+            clock=SystemClock(),
+            ids=SystemIds(),
+            harness=shared_harness,
+            secrets=secrets,
+            models=models,
+            options=options,
+            place=place if own else None,
+        )
+    except BaseException:  # why: whatever it was, the store is given back
+        await store.close()
+        raise
+    give_back_memory()
+    return field
+
+
+def _models(settings: Settings) -> Models:
+    from fieldstone.backends.tokens import Cl100kCounter
+    from fieldstone.field.field import Models
+
+    return Models(
         Cl100kCounter(), open_embedder(settings), lambda name: _open_former(settings, name), open_judge(settings)
     )
-    store, lease = open_store(settings, program=program)
-    options = Options(
+
+
+def _options(settings: Settings, tenant: str) -> Options:
+    from fieldstone.core.validate import Rules
+    from fieldstone.core.vocabulary import MEMORY_TYPES
+    from fieldstone.field.field import Options
+    from fieldstone.retrieval.score import WEIGHTS
+    from fieldstone.settings import TenantSettings
+
+    its = settings.tenants.get(tenant, TenantSettings())
+    return Options(
         rules=Rules(
             conformance_level=settings.conformance_level,
             memory_types=frozenset((*MEMORY_TYPES, *settings.memory_types)),
@@ -85,22 +156,79 @@ async def open_local_field(settings: Settings, *, program: str = "") -> LocalFie
         log_reads=settings.log_reads,
         remember_replies_ms=int(settings.remember_replies_hours * 3_600_000),
         version=version("fieldstone"),
-        weights=weights,
+        weights=_weights(WEIGHTS, settings.weights),
         enrichment_timeout_ms=settings.enrichment_timeout_ms,
         detect_conflicts=settings.detect_conflicts,
         detection_timeout_ms=settings.detection_timeout_ms,
+        vouch_authority=settings.vouch_authority if its.vouch_authority is None else its.vouch_authority,
+        cross_session=settings.cross_session if its.cross_session is None else its.cross_session,
+        refuse_secrets=(its.redaction or settings.redaction) == "refuse",
     )
+
+
+@contextmanager
+def opened_keys(settings: Settings) -> Iterator[Keys]:
+    """The store's keys, also while a server has the store: it notices what changes."""
+    from fieldstone.backends.system import SystemClock
+    from fieldstone.servers.auth.keys import Keys
+
+    access = open_access(settings)
     try:
-        field = await open_local(
-            store, clock=clock, ids=SystemIds(), harness=shared_harness, models=models, options=options, lease=lease
-        )
-    except BaseException:  # why: whatever it was, the store is given back
-        await store.close()
-        if lease is not None:
-            lease.release()
-        raise
-    give_back_memory()
-    return field
+        yield Keys(access, SystemClock())
+    finally:
+        access.close()
+
+
+@contextmanager
+def opened_secrets(settings: Settings) -> Iterator[Secrets]:
+    """The tenant's registered secrets, also while a server has the store."""
+    from fieldstone.field.secrets import Secrets
+
+    access = open_access(settings)
+    try:
+        yield Secrets(_vault(access, settings, settings.tenant))
+    finally:
+        access.close()
+
+
+def _vault(access: AccessStore, settings: Settings, tenant: str) -> Vault:
+    from fieldstone.backends.vault import SealedVault
+
+    return SealedVault(access, tenant, lambda: _open_sealer(access, settings))
+
+
+def open_access(settings: Settings) -> AccessStore:
+    """Keys and sealed secrets of the store that the settings name."""
+    path = store_path(settings.db)
+    if path is None:
+        from fieldstone.backends.memory.access import MemoryAccess
+
+        return MemoryAccess()
+    from fieldstone.backends.sqlite.late_access import LateAccess
+
+    return LateAccess(path)
+
+
+def _open_sealer(access: AccessStore, settings: Settings) -> Sealer:
+    from fieldstone.backends.sealing import KEY_BYTES, Sealer, key_from_file, key_from_text
+
+    if settings.secrets_key is not None:
+        return Sealer(key_from_text(settings.secrets_key.reveal()))
+    path = store_path(settings.db)
+    if path is None:
+        return Sealer(token_bytes(KEY_BYTES))
+    return Sealer(key_from_file(path.with_name(path.name + "-access.key"), make=not access.secrets()))
+
+
+def _given_secrets(settings: Settings) -> list[KnownSecret]:
+    """Those of the environment, and the keys that the settings themselves hold."""
+    from fieldstone.redact.known import KnownSecret
+    from fieldstone.redact.strength import Weakness, check_value
+
+    own = {name: getattr(settings, name) for name in ("key", "embedder_key", "judge_key", "secrets_key")}
+    given = {f"fieldstone.{name}": secret.reveal() for name, secret in own.items() if secret is not None}
+    given |= secrets_in(os.environ)
+    return [KnownSecret(*each) for each in given.items() if check_value(each[1]) is not Weakness.TOO_SHORT]
 
 
 def _weights(table: Mapping[str, float], given: Mapping[str, float]) -> dict[str, float]:
@@ -114,7 +242,11 @@ def _weights(table: Mapping[str, float], given: Mapping[str, float]) -> dict[str
 
 
 def open_field(
-    address: str | os.PathLike[str] | None = None, *, field: str | None = None, max_bytes: int | None = None
+    address: str | os.PathLike[str] | None = None,
+    *,
+    field: str | None = None,
+    key: str | None = None,
+    max_bytes: int | None = None,
 ) -> Field:
     """A shared memory: a path opens (or makes) an SQLite file, a URL connects to a server, `memory:` keeps nothing.
 
@@ -127,19 +259,20 @@ def open_field(
     from fieldstone.settings import load_settings
 
     _log_to_stderr()
-    given = {"db": None if address is None else os.fspath(address), "field": field, "max_bytes": max_bytes}
+    place = None if address is None else os.fspath(address)
+    given = {"db": place, "field": field, "key": key, "max_bytes": max_bytes}
     settings = load_settings(given=given).values
     if address is None and settings.url is not None:
-        return Field(lambda: open_remote(settings.url or ""))
+        return Field(lambda: open_remote(settings.url or "", settings))
     if is_url(settings.db):
-        return Field(lambda: open_remote(settings.db))
+        return Field(lambda: open_remote(settings.db, settings))
     return Field(lambda: open_door(settings))
 
 
-async def open_remote(url: str) -> Door:
+async def open_remote(url: str, settings: Settings) -> Door:
     from fieldstone.client.remote import connect
 
-    return await connect(url)
+    return await connect(url, key=settings.key.reveal() if settings.key else None, ca_file=settings.ca_file)
 
 
 async def open_door(settings: Settings, *, program: str = "") -> Door:
@@ -152,7 +285,7 @@ async def open_door(settings: Settings, *, program: str = "") -> Door:
         if held.holder is None or held.holder.url is None:
             raise
         url = held.holder.url
-    remote = await open_remote(url)
+    remote = await open_remote(url, settings)
     served = (await remote.status()).field
     if served != settings.field:
         await remote.close()
@@ -165,13 +298,71 @@ def serve(settings: Settings) -> None:
 
     Raises `NonLoopbackHost`, `CannotListen`, `StoreHeld` and `UnknownStore`: each a sentence for whoever started it.
     """
-    from fieldstone.backends.system import SystemClock
     from fieldstone.servers.http.serve import serve as serve_http
 
-    serve_http(
-        settings,
-        lambda: open_local_field(settings, program=SERVER_PROGRAM),
-        lambda url: holder(SystemClock(), SERVER_PROGRAM, url),
+    serve_http(settings, lambda: open_house(settings))
+
+
+@asynccontextmanager
+async def open_house(settings: Settings) -> AsyncIterator[House]:
+    """The fields of every tenant on one store, for a server."""
+    from fieldstone.backends.system import SystemClock
+    from fieldstone.servers.auth.credentials import Credentials
+    from fieldstone.servers.auth.keys import Keys
+    from fieldstone.servers.http.entrance import Entrance
+    from fieldstone.servers.http.serve import House, check_address
+    from fieldstone.servers.tenants import Tenants
+
+    clock, access = SystemClock(), open_access(settings)
+    keys = Keys(access, clock)
+    credentials = Credentials(keys, local_tenant=settings.tenant, tokens=_open_tokens(settings, clock))
+    check_address(settings.host, is_open=credentials.is_open())  # before the store is taken
+    models = replace(_models(settings), shared=True)
+    place = _Place(open_stores(settings, program=SERVER_PROGRAM), access)
+
+    async def open_tenant(tenant: str) -> LocalField:
+        field = await _open_field(place, settings, tenant, _options(settings, tenant), models, own=False)
+        field.warm_up()  # the redaction rules load beside the first requests, not before them
+        return field
+
+    tenants = Tenants(open_tenant)
+    entrance = Entrance(tenants, credentials, clock, default_rate=settings.rate_per_second)
+    try:
+        if credentials.is_open():
+            async with tenants.visit(settings.tenant):  # what is wrong with the store is told now, not to a caller
+                pass
+        yield House(
+            entrance,
+            keys,
+            _described(settings),
+            lambda url: place.announce(holder(clock, SERVER_PROGRAM, url)),
+        )
+    finally:
+        await tenants.close()
+        await models.close()
+        await place.close()
+
+
+def _described(settings: Settings) -> str:
+    path = store_path(settings.db)
+    return "memory" if path is None else f"sqlite:{path}"
+
+
+def _open_tokens(settings: Settings, clock: Clock) -> JwtTokens | None:
+    if not (settings.jwt_jwks and settings.jwt_issuer and settings.jwt_audience):
+        return None
+    if find_spec("jwt") is None or find_spec("cryptography") is None:
+        raise BadSettings("jwt_jwks needs an extra that is not installed: pip install 'fieldstone[jwt]'.")
+    from fieldstone.servers.auth.jwt import JwtRules, JwtTokens
+
+    return JwtTokens(
+        JwtRules(
+            jwks=settings.jwt_jwks,
+            issuer=settings.jwt_issuer,
+            audience=settings.jwt_audience,
+            tenant_claim=settings.jwt_tenant_claim,
+        ),
+        clock,
     )
 
 
@@ -205,26 +396,50 @@ def holder(clock: Clock, program: str = "", url: str | None = None) -> Holder:
 
 def open_store(settings: Settings, *, program: str = "", create: bool = True) -> tuple[Store, Lease | None]:
     """The bare store, and the lease on it. With `create` False nothing is made that is not there."""
-    from fieldstone.backends.system import SystemClock
     from fieldstone.ports.log import FieldKey
 
     key = FieldKey(settings.tenant, settings.field)
     path = store_path(settings.db)
     if path is None:
-        from fieldstone.backends.memory.store import MemoryStore
+        from fieldstone.backends.memory.store import MemoryStore, Room
 
-        return MemoryStore(key, max_bytes=settings.max_bytes), None
-    from fieldstone.backends.sqlite.lease import FileLease
+        return MemoryStore(key, room=Room(settings.max_bytes)), None
     from fieldstone.backends.sqlite.store import SqliteStore
+
+    lease = _take_lease(path, program, create=create)
+    try:
+        return SqliteStore.open(path, key, max_bytes=settings.max_bytes, create=create), lease
+    except BaseException:  # why: whatever it was, the store is not ours
+        lease.release()
+        raise
+
+
+def open_stores(settings: Settings, *, program: str = "") -> Stores:
+    """Every field of the store that the settings name: one file, one lease, and both are given back by its `close`."""
+    path = store_path(settings.db)
+    if path is None:
+        from fieldstone.backends.memory.store import MemoryStores
+
+        return MemoryStores(max_bytes=settings.max_bytes)
+    from fieldstone.backends.sqlite.file import SqliteFile
+    from fieldstone.backends.sqlite.store import SqliteStores
+
+    lease = _take_lease(path, program, create=True)
+    try:
+        return SqliteStores(SqliteFile(path, max_bytes=settings.max_bytes), lease)
+    except BaseException:  # why: whatever it was, the store is not ours
+        lease.release()
+        raise
+
+
+def _take_lease(path: Path, program: str, *, create: bool) -> Lease:
+    from fieldstone.backends.sqlite.lease import FileLease
+    from fieldstone.backends.system import SystemClock
 
     _check_place(path, create=create)
     lease = FileLease(path)
     lease.acquire(holder(SystemClock(), program))
-    try:
-        return SqliteStore(path, key, max_bytes=settings.max_bytes, create=create), lease
-    except BaseException:  # why: whatever it was, the store is not ours
-        lease.release()
-        raise
+    return lease
 
 
 def open_embedder(settings: Settings) -> Embedder | None:

@@ -10,6 +10,7 @@ from fieldstone.backends.system import SystemClock
 from fieldstone.client.field import Field
 from fieldstone.servers.http.serve import start
 from fieldstone.settings import Settings
+from tests.servers.houses import entrance_to
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ async def server(tmp_path: Path) -> AsyncIterator[str]:
     """The URL of a server that holds served.db."""
     settings = Settings(db=str(tmp_path / "served.db"), port=0)
     field = await wiring.open_local_field(settings, program="fieldstone serve")
-    serving = await start(field, settings)
+    serving = await start(*entrance_to(field), settings)
     field.announce(wiring.holder(SystemClock(), "fieldstone serve", serving.url))
     try:
         yield serving.url

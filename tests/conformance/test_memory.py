@@ -2,9 +2,9 @@
 
 import pytest
 
-from fieldstone.backends.memory.store import MemoryStore
+from fieldstone.backends.memory.store import MemoryStore, MemoryStores, Room
 from fieldstone.ports.log import FieldKey
-from fieldstone.ports.store import Store
+from fieldstone.ports.store import Store, Stores
 from fieldstone.testing import (
     KEY,
     ContentStoreTests,
@@ -17,17 +17,29 @@ from fieldstone.testing import (
     VectorStoreTests,
     ViewsTests,
 )
+from fieldstone.testing.store import OpenStores, StoresTests
 
 
 @pytest.fixture
 def open_store() -> OpenStore:
     def open_it(*, key: FieldKey = KEY, max_bytes: int | None = None) -> Store:
-        return MemoryStore(key, max_bytes=max_bytes)
+        return MemoryStore(key, room=Room(max_bytes))
 
     return open_it
 
 
+@pytest.fixture
+def open_stores() -> OpenStores:
+    def open_them(*, max_bytes: int | None = None) -> Stores:
+        return MemoryStores(max_bytes=max_bytes)
+
+    return open_them
+
+
 class TestStore(StoreTests): ...
+
+
+class TestStores(StoresTests): ...
 
 
 class TestEventLog(EventLogTests): ...

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fieldstone.backends.sqlite.file import SqliteFile
 from fieldstone.backends.sqlite.lease import FileLease
-from fieldstone.backends.sqlite.store import SqliteStore
+from fieldstone.backends.sqlite.store import SqliteStore, SqliteStores
 from fieldstone.ports.log import FieldKey
-from fieldstone.ports.store import Store
+from fieldstone.ports.store import Store, Stores
 from fieldstone.ports.vectors import Quantized, UnknownModel
 from fieldstone.testing import (
     KEY,
@@ -27,6 +28,8 @@ from fieldstone.testing import (
     VectorStoreTests,
     ViewsTests,
 )
+from fieldstone.testing.lease import FIRST
+from fieldstone.testing.store import OpenStores, StoresTests
 
 TELLING: Final = np.arange(1, 121, dtype=np.int8).reshape(3, 40)  # bytes that stand nowhere else
 
@@ -34,9 +37,19 @@ TELLING: Final = np.arange(1, 121, dtype=np.int8).reshape(3, 40)  # bytes that s
 @pytest.fixture
 def open_store(tmp_path: Path) -> OpenStore:
     def open_it(*, key: FieldKey = KEY, max_bytes: int | None = None) -> Store:
-        return SqliteStore(tmp_path / "field.db", key, max_bytes=max_bytes)
+        return SqliteStore.open(tmp_path / "field.db", key, max_bytes=max_bytes)
 
     return open_it
+
+
+@pytest.fixture
+def open_stores(tmp_path: Path) -> OpenStores:
+    def open_them(*, max_bytes: int | None = None) -> Stores:
+        lease = FileLease(tmp_path / "field.db")
+        lease.acquire(FIRST)
+        return SqliteStores(SqliteFile(tmp_path / "field.db", max_bytes=max_bytes), lease)
+
+    return open_them
 
 
 @pytest.fixture
@@ -45,6 +58,9 @@ def make_lease(tmp_path: Path) -> MakeLease:
 
 
 class TestStore(StoreTests): ...
+
+
+class TestStores(StoresTests): ...
 
 
 class TestEventLog(EventLogTests): ...
@@ -67,7 +83,7 @@ class TestMarks(MarksTests): ...
 
 class TestVectorStore(VectorStoreTests):
     async def test_nothing_of_an_erased_vector_or_a_dropped_model_is_left_in_the_file(self, tmp_path: Path) -> None:
-        store = SqliteStore(tmp_path / "field.db", KEY)
+        store = SqliteStore.open(tmp_path / "field.db", KEY)
         serving = (await store.vectors.begin("old", TELLING.shape[1], state="serving")).number
         preparing = (await store.vectors.begin("new", TELLING.shape[1], state="preparing")).number
         await store.vectors.add(serving, _telling(TELLING))
@@ -82,13 +98,13 @@ class TestVectorStore(VectorStoreTests):
     async def test_a_dropped_model_that_a_crash_has_left_is_out_of_sight_and_overwritten_by_the_next_write(
         self, tmp_path: Path
     ) -> None:
-        store = SqliteStore(tmp_path / "field.db", KEY)
+        store = SqliteStore.open(tmp_path / "field.db", KEY)
         left = await store.vectors.begin("old", TELLING.shape[1], state="preparing")
         await store.vectors.add(left.number, _telling(TELLING))
         serving = await store.vectors.begin("new", TELLING.shape[1], state="serving")
         await store.close()
         _execute(tmp_path / "field.db", f"UPDATE vector_models SET state = 'dropped' WHERE number = {left.number}")
-        again = SqliteStore(tmp_path / "field.db", KEY)
+        again = SqliteStore.open(tmp_path / "field.db", KEY)
         assert await again.vectors.models() == [serving]
         with pytest.raises(UnknownModel):
             await again.vectors.add(left.number, _telling(TELLING))

@@ -15,12 +15,14 @@ from pathlib import Path
 
 from msgspec import Struct, json
 
-from fieldstone.backends.sqlite import store as sqlite_store
+from fieldstone.backends.memory.vault import MemoryVault
+from fieldstone.backends.sqlite import file as sqlite_file
 from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.backends.system import SystemClock, SystemIds
 from fieldstone.core.errors import AgentIdTaken
 from fieldstone.core.replies import Accepted
 from fieldstone.field.field import LocalField, Models, Options, open_local
+from fieldstone.field.secrets import Secrets
 from fieldstone.ports.store import Commit, Store
 from fieldstone.redact import shared_harness
 from fieldstone.testing import KEY, FaultyStore, WordCounter
@@ -66,14 +68,15 @@ class HastyStore(TellingStore):
 
 async def live(job: Job) -> None:
     if job.small_wal:
-        sqlite_store.CHECKPOINT_PAGES = SMALL_WAL_PAGES  # type: ignore[misc]
-    real = SqliteStore(Path(job.path), KEY)
+        sqlite_file.CHECKPOINT_PAGES = SMALL_WAL_PAGES  # type: ignore[misc]
+    real = SqliteStore.open(Path(job.path), KEY)
     store = HastyStore(real) if job.planted_bug else TellingStore(real)
     field = await open_local(
         store,
         clock=SystemClock(),
         ids=SystemIds(),
         harness=shared_harness,
+        secrets=Secrets(MemoryVault()),
         models=Models(WordCounter()),
         # An answer that tells what was found out may come after a further commit, which would hide the planted bug.
         options=Options(version="crash", detect_conflicts=not job.planted_bug),

@@ -22,11 +22,13 @@ from typing import Final
 import apsw
 from msgspec import json
 
+from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.backends.system import SystemClock, SystemIds
 from fieldstone.core.errors import FieldError, UnitNotFound
 from fieldstone.core.replies import Accepted
 from fieldstone.field.field import LocalField, Models, Options, open_local
+from fieldstone.field.secrets import Secrets
 from fieldstone.redact import shared_harness
 from fieldstone.testing import KEY, WordCounter
 from tests.crash.nursery import Job
@@ -149,12 +151,13 @@ def _one_life(here: Nursery, oracle: Oracle, chance: random.Random, *, planted_b
 
 async def _look(oracle: Oracle, figures: Figures, cycle: int) -> None:
     """Open the store that was left behind, and compare it with what was told."""
-    store = SqliteStore(oracle.path, KEY)
+    store = SqliteStore.open(oracle.path, KEY)
     here = await open_local(
         store,
         clock=SystemClock(),
         ids=SystemIds(),
         harness=shared_harness,
+        secrets=Secrets(MemoryVault()),
         models=Models(WordCounter()),
         options=Options(version="crash"),
     )

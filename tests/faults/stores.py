@@ -8,9 +8,11 @@ from typing import Final, Literal, NamedTuple
 import apsw
 
 from fieldstone.audit.verify import Fault, Verification, verify
+from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.core.units import Confidence
 from fieldstone.field.field import LocalField, Models, Options, open_local
+from fieldstone.field.secrets import Secrets
 from fieldstone.ports.log import StoredEntry, StoredText
 from fieldstone.ports.store import Store
 from fieldstone.redact import shared_harness
@@ -41,13 +43,14 @@ async def open_field(store: Store, *, ids: SeededIds | None = None, clock: Manua
         clock=clock or ManualClock(),
         ids=ids or SeededIds(1),
         harness=shared_harness,
+        secrets=Secrets(MemoryVault()),
         models=Models(WordCounter()),
         options=Options(detection_timeout_ms=60_000),
     )
 
 
 async def make_small_field(path: Path) -> None:
-    field = await open_field(SqliteStore(path, KEY))
+    field = await open_field(SqliteStore.open(path, KEY))
     await join(field, "ada", "grace")
     first = await accepted(field, record("ada", "The cache is cold.", task="t-1", session="s-1"))
     await accepted(field, record("grace", "It is warm.", relations=[relation("contradicts", first, "look again")]))
@@ -74,7 +77,7 @@ async def contents_of(store: Store) -> Contents:
 async def verdict_on(path: Path) -> Verdict:
     """Open the bare store, as `fieldstone verify` does, and verify it. Whatever is raised is a report, too."""
     try:
-        store = SqliteStore(path, KEY, create=False)
+        store = SqliteStore.open(path, KEY, create=False)
     except Exception as error:
         return Verdict(False, Fault(0, "store", f"it cannot be opened: {error}"))
     try:

@@ -178,7 +178,7 @@ class GrowingLog:
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_a_log_that_grows_while_it_is_walked_is_good(kind: str, tmp_path: Path) -> None:
-    store: Store = MemoryStore(KEY) if kind == "memory" else SqliteStore(tmp_path / "field.db", KEY)
+    store: Store = MemoryStore(KEY) if kind == "memory" else SqliteStore.open(tmp_path / "field.db", KEY)
     field = await open_field(store)
     await join(field, "ada")
     growing = GrowingLog(store.log, lambda left: accepted(field, record("ada", f"Entry number {left}.")), times=6)
@@ -188,7 +188,7 @@ async def test_a_log_that_grows_while_it_is_walked_is_good(kind: str, tmp_path: 
 
 
 async def test_a_field_is_verified_while_it_is_written_to(tmp_path: Path) -> None:
-    field = await open_field(SqliteStore(tmp_path / "field.db", KEY))
+    field = await open_field(SqliteStore.open(tmp_path / "field.db", KEY))
     await join(field, *(f"agent-{number}" for number in range(4)))
 
     async def write(agent: int) -> None:

@@ -50,7 +50,7 @@ def small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Small
 @requirement("akashik:errors:storage-full", "akashik:attune:acknowledged-visible")
 async def test_on_a_full_disk_reads_go_on_and_with_room_writes_do(small_disk: SmallDisk) -> None:
     path = small_disk.folder / "field.db"
-    field = await open_field(SqliteStore(path, KEY))
+    field = await open_field(SqliteStore.open(path, KEY))
     await join(field, "ada", "grace")
     units = await _fill(field)
     await _check_reads(field, units)
@@ -58,7 +58,7 @@ async def test_on_a_full_disk_reads_go_on_and_with_room_writes_do(small_disk: Sm
     units |= {await accepted(field, record("ada", f"after: {FILLING}")): f"after: {FILLING}"}
     await _check_reads(field, units)
     await field.close()
-    again = await open_field(SqliteStore(path, KEY), ids=SeededIds(2))
+    again = await open_field(SqliteStore.open(path, KEY), ids=SeededIds(2))
     await _check_reads(again, units)
     await _check_index(again)
     await again.close()
@@ -68,14 +68,14 @@ async def test_on_a_full_disk_reads_go_on_and_with_room_writes_do(small_disk: Sm
 async def test_a_store_that_filled_the_disk_can_be_opened_again_and_read(small_disk: SmallDisk) -> None:
     path = small_disk.folder / "field.db"
     clock = ManualClock()
-    field = await open_field(SqliteStore(path, KEY), clock=clock)
+    field = await open_field(SqliteStore.open(path, KEY), clock=clock)
     await join(field, "ada", "grace")
     await accepted(field, record("ada", "remembered", id="m-1"))
     units = await _fill(field)
     with small_disk.closing():
         await field.close()
     clock.advance(TWO_DAYS_MS)  # answers are due to be forgotten, which is a write
-    again = await open_field(SqliteStore(path, KEY), ids=SeededIds(2), clock=clock)
+    again = await open_field(SqliteStore.open(path, KEY), ids=SeededIds(2), clock=clock)
     units |= await _fill(again)  # what closing gave free is used up
     await _check_reads(again, units, more=1)
     with small_disk.closing():
@@ -87,13 +87,13 @@ async def test_a_store_is_opened_and_read_on_a_disk_without_a_free_byte(tmp_path
     path = tmp_path / "field.db"
     clock = ManualClock()
     with faulty_disk(of_folder(tmp_path)) as disk:
-        field = await open_field(SqliteStore(path, KEY), clock=clock)
+        field = await open_field(SqliteStore.open(path, KEY), clock=clock)
         await join(field, "ada", "grace")
         units = {await accepted(field, record("ada", text, id=text)): text for text in ("filling7 one", "unit two")}
         await field.close()
         clock.advance(TWO_DAYS_MS)
         disk.shrink_to(0)
-        full = await open_field(SqliteStore(path, KEY), ids=SeededIds(2), clock=clock)
+        full = await open_field(SqliteStore.open(path, KEY), ids=SeededIds(2), clock=clock)
         await _check_reads(full, units)
         with pytest.raises(StorageFull):
             await accepted(full, record("ada", "no room"))
@@ -107,18 +107,18 @@ async def test_a_store_is_opened_and_read_on_a_disk_without_a_free_byte(tmp_path
 @requirement("akashik:errors:storage-full")
 async def test_the_size_cap_refuses_writes_until_it_is_raised(tmp_path: Path) -> None:
     path = tmp_path / "field.db"
-    field = await open_field(SqliteStore(path, KEY, max_bytes=SMALL_BYTES))
+    field = await open_field(SqliteStore.open(path, KEY, max_bytes=SMALL_BYTES))
     await join(field, "ada", "grace")
     units = await _fill(field)
     assert path.stat().st_size <= SMALL_BYTES
     await _check_reads(field, units)
     await field.close()
-    same = await open_field(SqliteStore(path, KEY, max_bytes=SMALL_BYTES), ids=SeededIds(2))
+    same = await open_field(SqliteStore.open(path, KEY, max_bytes=SMALL_BYTES), ids=SeededIds(2))
     with pytest.raises(StorageFull):
         await accepted(same, record("ada", f"still too much: {FILLING}"))
     await _check_reads(same, units)
     await same.close()
-    raised = await open_field(SqliteStore(path, KEY, max_bytes=2 * SMALL_BYTES), ids=SeededIds(3))
+    raised = await open_field(SqliteStore.open(path, KEY, max_bytes=2 * SMALL_BYTES), ids=SeededIds(3))
     more = await _fill(raised)
     await _check_reads(raised, units | more)
     await _check_index(raised)
@@ -128,18 +128,18 @@ async def test_the_size_cap_refuses_writes_until_it_is_raised(tmp_path: Path) ->
 @requirement("akashik:errors:storage-full")
 async def test_a_cap_below_the_present_size_only_stops_growth(tmp_path: Path) -> None:
     path = tmp_path / "field.db"
-    field = await open_field(SqliteStore(path, KEY))
+    field = await open_field(SqliteStore.open(path, KEY))
     await join(field, "ada", "grace")
     texts = [f"unit {number}: {FILLING}" for number in range(20)]
     units = {await accepted(field, record("ada", text)): text for text in texts}
     await field.close()
-    capped = await open_field(SqliteStore(path, KEY, max_bytes=64 * 1024), ids=SeededIds(2))
+    capped = await open_field(SqliteStore.open(path, KEY, max_bytes=64 * 1024), ids=SeededIds(2))
     await _check_reads(capped, units)
     with pytest.raises(StorageFull):
         await accepted(capped, record("ada", f"too much: {FILLING}"))
     await _check_reads(capped, units)
     await capped.close()
-    raised = await open_field(SqliteStore(path, KEY, max_bytes=LARGE_BYTES), ids=SeededIds(3))
+    raised = await open_field(SqliteStore.open(path, KEY, max_bytes=LARGE_BYTES), ids=SeededIds(3))
     units[await accepted(raised, record("ada", f"enough: {FILLING}"))] = f"enough: {FILLING}"
     await _check_reads(raised, units)
     await _check_index(raised)

@@ -235,7 +235,7 @@ async def test_a_process_that_died_between_commit_and_embedding_left_units_that_
     tmp_path: Path,
 ) -> None:
     embedder = ScriptedEmbedder()
-    field = await staffed(embedder, store=SqliteStore(tmp_path / "field.db", KEY), enrichment_timeout_ms=1)
+    field = await staffed(embedder, store=SqliteStore.open(tmp_path / "field.db", KEY), enrichment_timeout_ms=1)
     embedder.opened.clear()
     units = [await accepted(field, record("ada", f"Pump {number} runs.")) for number in range(3)]
     (tmp_path / "after").mkdir()
@@ -243,7 +243,7 @@ async def test_a_process_that_died_between_commit_and_embedding_left_units_that_
     embedder.opened.set()
     await field.close()
     again = ScriptedEmbedder()
-    field = await opened(again, store=SqliteStore(left, KEY), seed=2)
+    field = await opened(again, store=SqliteStore.open(left, KEY), seed=2)
     for unit in units:
         await becomes(field, unit, "active")
     await serves(field, ("scripted/words", "serving", 0))

@@ -44,7 +44,7 @@ async def test_a_refused_commit_is_told_to_all_of_its_group_and_leaves_nothing()
 @pytest.mark.parametrize("at", range(3, 8))
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_a_group_that_has_no_room_is_written_one_by_one(at: int, kind: str, tmp_path: Path) -> None:
-    inner = MemoryStore(KEY) if kind == "memory" else SqliteStore(tmp_path / "field.db", KEY)
+    inner = MemoryStore(KEY) if kind == "memory" else SqliteStore.open(tmp_path / "field.db", KEY)
     store = FaultyStore(inner, at=at, strike=fail(StorageFull()))
     field = await open_field(store)
     await join(field, "ada", "grace")
@@ -92,7 +92,9 @@ async def test_a_store_that_breaks_is_told_to_everyone_and_read_again(
     when: Literal["before", "after"], tmp_path: Path
 ) -> None:
     """An error that is none of the Field's own: nobody knows whether the commit is there, so the store is asked."""
-    store = FaultyStore(SqliteStore(tmp_path / "field.db", KEY), at=3, when=when, strike=fail(OSError("loose cable")))
+    store = FaultyStore(
+        SqliteStore.open(tmp_path / "field.db", KEY), at=3, when=when, strike=fail(OSError("loose cable"))
+    )
     field = await open_field(store)
     await join(field, "ada", "grace")
     outcomes = await asyncio.wait_for(_together(field, 3), WAIT_S)
@@ -141,7 +143,7 @@ async def test_a_process_that_dies_in_a_commit_leaves_all_of_it_or_nothing(
     died = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False, timeout=60)
     assert died.returncode == -signal.SIGKILL, died.stderr
     [acknowledged] = died.stdout.split()
-    field = await open_field(SqliteStore(path, KEY), ids=SeededIds(2))
+    field = await open_field(SqliteStore.open(path, KEY), ids=SeededIds(2))
     assert (await field.status()).units == there
     assert (await field.unit(acknowledged)).content == "first"
     assert (await field.verify()).ok
@@ -153,7 +155,7 @@ async def test_a_process_that_dies_in_a_commit_leaves_all_of_it_or_nothing(
 
 
 async def _die_in_the_third_commit(path: Path, when: Literal["before", "after"]) -> None:
-    field = await open_field(FaultyStore(SqliteStore(path, KEY), at=3, when=when, strike=die))
+    field = await open_field(FaultyStore(SqliteStore.open(path, KEY), at=3, when=when, strike=die))
     await join(field, "ada")
     print(await accepted(field, record("ada", "first", id="m-1")), flush=True)
     await accepted(field, record("ada", "second", id="m-2"))

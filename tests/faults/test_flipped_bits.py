@@ -68,7 +68,7 @@ async def test_a_flipped_bit_in_any_cell_is_found_where_it_is(
     change(path, lambda _: None)
     chance = random.Random(8)
     chosen = [*cells, *chance.choices(cells, [len(cell.value) for cell in cells], k=FLIPS_IN_CELLS - len(cells))]
-    store, hand = SqliteStore(path, KEY, create=False), apsw.Connection(str(path))
+    store, hand = SqliteStore.open(path, KEY, create=False), apsw.Connection(str(path))
     for cell in chosen:
         bit = chance.randrange(len(cell.value) * 8)
         write_cell(hand, cell.column, cell.seq, flipped(cell.value, bit))
@@ -130,7 +130,7 @@ def test_whatever_bit_of_the_file_flips_a_good_verdict_means_the_same_history(
 @pytest.fixture(scope="module")
 def sound_contents(sound_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Contents:
     async def read(path: Path) -> Contents:
-        store = SqliteStore(path, KEY, create=False)
+        store = SqliteStore.open(path, KEY, create=False)
         contents = await contents_of(store)
         await store.close()
         return contents

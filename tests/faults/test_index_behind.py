@@ -58,7 +58,7 @@ class LameIndex:
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
     """Each call opens the same store; the one in memory was never closed."""
     memory = MemoryStore(KEY)
-    return lambda: memory if request.param == "memory" else SqliteStore(tmp_path / "field.db", KEY)
+    return lambda: memory if request.param == "memory" else SqliteStore.open(tmp_path / "field.db", KEY)
 
 
 def with_index(store: Store, index: TextIndex) -> Store:

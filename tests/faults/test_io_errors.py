@@ -80,7 +80,7 @@ async def _live_through(path: Path, disk: FaultyDisk, blow: Blow) -> None:
     ids = SeededIds(1)
     life = await _live(path, disk, ids)
     disk.heal()
-    store = SqliteStore(path, KEY)
+    store = SqliteStore.open(path, KEY)
     field = await open_field(store, ids=ids)
     await _check(field, life, f"after {blow}, opened again")
     await _go_on(field, life)
@@ -91,7 +91,7 @@ async def _live(path: Path, disk: FaultyDisk, ids: SeededIds) -> Life:
     """Make a store, write to it, close it. Whatever fails is refused, and life goes on."""
     life = Life({}, {})
     try:
-        store = SqliteStore(path, KEY)
+        store = SqliteStore.open(path, KEY)
         field = await open_field(store, ids=ids)
     except Exception:
         return life  # nothing was promised yet
@@ -150,7 +150,7 @@ async def _check_after_a_crash(path: Path, life: Life, struck: str) -> None:
         for suffix in ("", "-wal", "-journal"):
             if (file := Path(f"{path}{suffix}")).exists():
                 shutil.copy(file, f"{copy}{suffix}")
-        field = await open_field(SqliteStore(copy, KEY))
+        field = await open_field(SqliteStore.open(copy, KEY))
         # When the last thing before the crash was a sync that failed, the disk may have the write all the same: whole.
         await _check(field, life, "after a crash", maybe_there=life.refused if struck == "sync" else {})
         await field.close()
@@ -229,7 +229,7 @@ async def _index_through(path: Path, disk: FaultyDisk, blow: Blow) -> None:
     life = await _live(path, disk, SeededIds(1))
     assert not life.refused, f"{blow}: {life.refused}"
     disk.heal()
-    store = SqliteStore(path, KEY)
+    store = SqliteStore.open(path, KEY)
     field = await open_field(store, ids=SeededIds(2))
     if life.accepted:
         shown = await attuned(field, attune("grace", "together", include_own=True))

@@ -22,7 +22,7 @@ UNITS = 1_200  # more than one batch of the index
 async def test_a_rebuild_whose_caller_goes_away_is_finished_and_every_unit_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    field = await open_field(SqliteStore(tmp_path / "field.db", KEY))
+    field = await open_field(SqliteStore.open(tmp_path / "field.db", KEY))
     await join(field, "ada", "grace")
     await asyncio.gather(*(field.send(record("ada", f"quagga {number}")) for number in range(UNITS)))
     emptied, clear = asyncio.Event(), SqliteTextIndex.clear
@@ -39,7 +39,7 @@ async def test_a_rebuild_whose_caller_goes_away_is_finished_and_every_unit_is_fo
     await accepted(field, record("ada", "one more quagga"))
     await field._follower._index()  # the next batch, which must not jump over a gap
     await field.close()
-    field = await open_field(SqliteStore(tmp_path / "field.db", KEY))
+    field = await open_field(SqliteStore.open(tmp_path / "field.db", KEY))
     reply = await field.send(attune("grace", "quagga", max_units=2 * UNITS))
     assert isinstance(reply, AttuneReply)
     assert [found.factors["lexical"] for found in reply.record if found.factors] == [1.0] * (UNITS + 1)

@@ -1,5 +1,6 @@
 """A store has one holder. The next one is told who it is; a holder that is killed gives the store back."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -12,9 +13,12 @@ import pytest
 
 from fieldstone.field.field import LocalField
 from fieldstone.ports.lease import StoreHeld
+from fieldstone.ports.log import FieldKey
 from fieldstone.settings import Settings
-from fieldstone.wiring import open_local_field
-from tests.messages import accepted, join, record
+from fieldstone.testing import SeededIds
+from fieldstone.wiring import open_local_field, open_stores
+from tests.faults.stores import open_field
+from tests.messages import accepted, attune, attuned, join, record
 
 PROGRAM: Final = "the first holder"
 HOLD: Final = f"""
@@ -92,3 +96,40 @@ async def test_within_one_process_too_there_is_one_holder(tmp_path: Path) -> Non
     await field.close()
     again = await opened(path)
     await again.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "memory"])
+async def test_the_fields_of_one_store_are_used_side_by_side_and_one_goes_on_when_another_is_closed(
+    tmp_path: Path, kind: str
+) -> None:
+    stores = open_stores(Settings(db=str(tmp_path / "field.db") if kind == "sqlite" else "memory:"))
+    keys = (FieldKey("acme", "research"), FieldKey("umbrella", "research"))
+    fields = [await open_field(await stores.open(key), ids=SeededIds(seed)) for seed, key in enumerate(keys)]
+    ours, theirs = fields
+    for field in fields:
+        await join(field, "ada", "grace")
+    await asyncio.gather(
+        *(accepted(ours, record("ada", f"our cache {number}")) for number in range(20)),
+        *(accepted(theirs, record("ada", f"their cache {number}")) for number in range(20)),
+    )
+    await ours.close()
+    await accepted(theirs, record("ada", "after the first"))
+    shown = await attuned(theirs, attune("grace", "cache", max_units=100))
+    assert len(shown) == 21
+    assert not [unit for unit in shown if unit.content.startswith("our")]
+    again = await open_field(await stores.open(keys[0]), ids=SeededIds(7))
+    assert (await again.status()).units == 20
+    for field in (again, theirs):
+        assert (await field.verify()).ok
+        await field.close()
+    await stores.close()
+
+
+async def test_a_store_that_is_open_for_all_its_fields_has_one_holder_until_it_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "field.db"
+    stores = open_stores(Settings(db=str(path)), program=PROGRAM)
+    await (await stores.open(FieldKey("acme", "research"))).close()
+    with pytest.raises(StoreHeld, match=PROGRAM):
+        await opened(path)
+    await stores.close()
+    await (await opened(path)).close()

@@ -3,7 +3,9 @@
 from typing import Any
 
 from fieldstone.backends.memory.store import MemoryStore
+from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.field.field import LocalField, Models, Options, open_local
+from fieldstone.field.secrets import Secrets
 from fieldstone.ports.embedder import Embedder
 from fieldstone.ports.judge import Judge
 from fieldstone.ports.store import Store
@@ -31,6 +33,7 @@ async def opened(
         clock=ManualClock(),
         ids=SeededIds(seed),
         harness=shared_harness,
+        secrets=Secrets(MemoryVault()),
         models=Models(WordCounter(), embedder, open_former, judge),
         options=Options(**{"enrichment_timeout_ms": 60_000, "detection_timeout_ms": 60_000} | options),
     )

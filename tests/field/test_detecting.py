@@ -11,7 +11,6 @@ from fieldstone.core.requests import Detect, Message
 from fieldstone.detection.judge import Claim, Verdict, judge
 from fieldstone.field import detecting
 from fieldstone.field.field import LocalField
-from fieldstone.ports.marks import Mark
 from fieldstone.testing import KEY
 from tests.field.fields import opened, staffed
 from tests.messages import SURE, accepted, commit, join, record
@@ -35,7 +34,7 @@ class SlowMarks(MemoryMarks):
         self.asked = asyncio.Event()
         self.opened = asyncio.Event()
 
-    async def set(self, name: Mark, seq: int) -> None:
+    async def set(self, name: str, seq: int) -> None:
         self.asked.set()
         await self.opened.wait()
         await super().set(name, seq)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from fieldstone.servers.http.serve import start
 from fieldstone.settings import Settings
 from fieldstone.wiring import open_local_field
+from tests.servers.houses import entrance_to
 
 TIMEOUT_S = 30
 
@@ -23,7 +24,7 @@ def served(db: str = "memory:") -> Iterator[str]:
     async def serve() -> None:
         settings = Settings(db=db, port=0, log_reads=False)
         field = await open_local_field(settings)
-        serving = await start(field, settings)
+        serving = await start(*entrance_to(field), settings)
         told.append(serving.url)
         loops.append(asyncio.get_running_loop())
         ready.set()

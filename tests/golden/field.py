@@ -7,9 +7,11 @@ from typing import Final
 from msgspec import Struct, json
 
 from fieldstone.backends.memory.store import MemoryStore
+from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.core.requests import Detect, Message
 from fieldstone.core.units import Confidence
 from fieldstone.field.field import LocalField, Models, Options, open_local
+from fieldstone.field.secrets import Secrets
 from fieldstone.ports.store import Store
 from fieldstone.redact import shared_harness
 from fieldstone.testing import KEY, ManualClock, SeededIds, WordCounter
@@ -47,6 +49,7 @@ async def open_on(store: Store, clock: ManualClock) -> LocalField:
         clock=clock,
         ids=SeededIds(20250615),
         harness=shared_harness,
+        secrets=Secrets(MemoryVault()),
         models=Models(WordCounter()),
         options=Options(detection_timeout_ms=60_000),
     )

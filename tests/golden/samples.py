@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fieldstone.core.events import (
+    AccessRefused,
     AgentDeregistered,
     AgentRegistered,
     AgentTexts,
@@ -12,6 +13,7 @@ from fieldstone.core.events import (
     ConflictDetected,
     ConflictResolved,
     ConflictsListed,
+    ContentReplaced,
     ContextAttuned,
     Entry,
     HintText,
@@ -19,6 +21,9 @@ from fieldstone.core.events import (
     NameCoined,
     NameText,
     ReasonText,
+    SessionCreated,
+    SessionJoined,
+    SessionLeft,
     TextBundle,
     UnitCommitted,
     UnitContested,
@@ -39,6 +44,7 @@ from fieldstone.core.text import CleanText
 EVENTS: Final = Path(__file__).with_name("events")
 AT_MS: Final = 1_750_000_000_123
 TEXT_HASH: Final = "0f" * 32
+KEY_ID: Final = "key-0198c3f1a7de55b2"
 BETWEEN: Final = b"\t"  # between an entry and its texts: JSON never holds one
 
 
@@ -62,8 +68,33 @@ FIRST_VERSION: Final[dict[str, tuple[Sample, ...]]] = {
             AgentTexts(CleanText("researcher"), (CleanText("latency"), CleanText("storage"))),
         ),
         Sample(Entry(2, 1, AT_MS, AgentRegistered(agent=1, authority=0), TEXT_HASH), AgentTexts(CleanText("onlooker"))),
+        Sample(
+            Entry(2, 1, AT_MS, AgentRegistered(agent=1, authority=4, credential=KEY_ID), TEXT_HASH),
+            AgentTexts(CleanText("researcher")),
+        ),
     ),
-    "agent.deregistered": (Sample(Entry(9, 5, AT_MS, AgentDeregistered(agent=1, registration=2, authority=4, by=3))),),
+    "agent.deregistered": (
+        Sample(Entry(9, 5, AT_MS, AgentDeregistered(agent=1, registration=2, authority=4, by=3))),
+        Sample(Entry(9, 5, AT_MS, AgentDeregistered(agent=1, registration=2, authority=4, by=3, credential=KEY_ID))),
+    ),
+    "session.created": (Sample(Entry(9, 5, AT_MS, SessionCreated(session=4, by=1))),),
+    "session.joined": (Sample(Entry(9, 5, AT_MS, SessionJoined(session=4, agent=1))),),
+    "session.left": (Sample(Entry(9, 5, AT_MS, SessionLeft(session=4, agent=1))),),
+    "content.replaced": (
+        Sample(Entry(9, 5, AT_MS, ContentReplaced(entry=7, text=TEXT_HASH))),
+        Sample(Entry(9, 5, AT_MS, ContentReplaced(entry=1, text=TEXT_HASH, name="agent"))),
+    ),
+    "access.refused": (
+        Sample(Entry(9, 5, AT_MS, AccessRefused(asked="RECORD", code="FORBIDDEN"))),
+        Sample(
+            Entry(
+                9,
+                5,
+                AT_MS,
+                AccessRefused(asked="export", code="FORBIDDEN", credential=KEY_ID, authority=4, times=31),
+            )
+        ),
+    ),
     "unit.recorded": (
         Sample(
             Entry(
@@ -103,6 +134,16 @@ FIRST_VERSION: Final[dict[str, tuple[Sample, ...]]] = {
                 TEXT_HASH,
             ),
             UnitTexts(content=CleanText("Is it?"), purpose=CleanText("ask")),
+        ),
+        Sample(
+            Entry(
+                8,
+                4,
+                AT_MS,
+                UnitRecorded(id="mem-0200", mode="committed", type="synthesis", agent=1, registration=2, trust=2),
+                TEXT_HASH,
+            ),
+            UnitTexts(content=CleanText("It is."), purpose=CleanText("sum up")),
         ),
     ),
     "unit.committed": (

@@ -20,7 +20,7 @@ Make = Callable[[Path], Store]
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     # The checksum covers digests of names, and these depend on a key that a store makes by chance.
     monkeypatch.setattr(secrets, "token_bytes", lambda size: DIGEST_KEY[:size])
-    return MemoryStore(KEY) if request.param == "memory" else SqliteStore(tmp_path / "field.db", KEY)
+    return MemoryStore(KEY) if request.param == "memory" else SqliteStore.open(tmp_path / "field.db", KEY)
 
 
 async def test_an_import_gives_the_same_head_the_same_views_and_the_same_units(store: Store) -> None:

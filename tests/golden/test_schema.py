@@ -55,14 +55,14 @@ def test_a_step_that_fails_leaves_the_version_before_it(monkeypatch: pytest.Monk
 
 async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "field.db"
-    store = SqliteStore(path, KEY)
+    store = SqliteStore.open(path, KEY)
     await store.commit(Commit(entries=entries(1), texts=[text(1)]))
     await store.close()
     newer = apsw.Connection(str(path))
     newer.execute(f"PRAGMA user_version={NEWEST + 1}")
     newer.close()
     with pytest.raises(StoreTooNew, match=rf"schema version {NEWEST + 1}.*knows {NEWEST}\. Upgrade"):
-        SqliteStore(path, KEY)
+        SqliteStore.open(path, KEY)
     newer = apsw.Connection(str(path))
     assert newer.pragma("user_version") == NEWEST + 1
     assert newer.execute("SELECT count(*) FROM log").get == 1

@@ -19,7 +19,7 @@ WORDS = ("mode", "type", "status")
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    store: Store = MemoryStore(KEY) if request.param == "memory" else SqliteStore(tmp_path / "field.db", KEY)
+    store: Store = MemoryStore(KEY) if request.param == "memory" else SqliteStore.open(tmp_path / "field.db", KEY)
     rows = [
         unit_row(3)._replace(session=7, task=8, echo_of=2),
         unit_row(5, agent=9)._replace(score=None, type="decision, or so", archived_epoch=4),

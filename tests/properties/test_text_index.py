@@ -29,7 +29,7 @@ def test_memory_and_sqlite_find_the_same(batches: list[list[str]], most_postings
 
 
 async def _compare(path: Path, batches: list[list[str]], most_postings: int) -> None:
-    stores: tuple[Store, ...] = (MemoryStore(KEY), SqliteStore(path, KEY))
+    stores: tuple[Store, ...] = (MemoryStore(KEY), SqliteStore.open(path, KEY))
     answers = []
     for store in stores:
         await store.commit(Commit(entries=entries(2 * MOST_DOCUMENTS)))

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from fieldstone.backends.memory.store import MemoryStore
+from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.core.errors import FieldError
 from fieldstone.core.events import ClockRaised, ConflictsListed, ContextAttuned, decode_entry
 from fieldstone.core.replies import Reply
 from fieldstone.core.requests import Message
 from fieldstone.field.field import LocalField, Models, Options, open_local
+from fieldstone.field.secrets import Secrets
 from fieldstone.ports.log import Head
 from fieldstone.ports.store import Store
 from fieldstone.redact import shared_harness
@@ -41,6 +43,7 @@ class Place:
             clock=self.clock,
             ids=self.ids,
             harness=shared_harness,
+            secrets=Secrets(MemoryVault()),
             models=Models(WordCounter()),
             options=Options(detection_timeout_ms=60_000),
         )
@@ -101,12 +104,12 @@ class Twins:
         shutil.rmtree(self._folder)
 
     async def _open_sqlite(self) -> Place:
-        place = Place(SqliteStore(self._folder / "field.db", KEY))
+        place = Place(SqliteStore.open(self._folder / "field.db", KEY))
         await place.open()
         return place
 
     async def _reopen_sqlite(self) -> None:
-        self.sqlite.store = SqliteStore(self._folder / "field.db", KEY)
+        self.sqlite.store = SqliteStore.open(self._folder / "field.db", KEY)
         await self.sqlite.open()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -16,7 +16,8 @@ from tests.protocol.ways import Answer, Place, Way
 Body = dict[str, Any]
 
 EVERYTHING: Final = 1_000_000  # a max_units that cuts nothing
-READ_KINDS: Final = frozenset({"context.attuned", "conflicts.listed"})
+# What reads and refusals leave joins the next write, and is no change that anyone asked for.
+READ_KINDS: Final = frozenset({"context.attuned", "conflicts.listed", "access.refused"})
 
 
 class Rig:

@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple, Protocol
 import httpx
 from msgspec import json, to_builtins
 
-from fieldstone.backends.memory.store import MemoryStore
+from fieldstone.backends.memory.store import MemoryStore, Room
+from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.backends.models.static import StaticEmbedder
 from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.backends.tokens import Cl100kCounter
@@ -18,16 +19,19 @@ from fieldstone.client.door import Door
 from fieldstone.client.remote import RemoteField
 from fieldstone.core.errors import FieldError, InternalError
 from fieldstone.field.field import LocalField, Models, Options, open_local
+from fieldstone.field.secrets import Secrets
 from fieldstone.ports.log import FieldKey
 from fieldstone.ports.store import Store
 from fieldstone.redact import shared_harness
 from fieldstone.servers.http.app import HttpApp
+from fieldstone.servers.http.gate import Gate
 from fieldstone.servers.http.serve import Serving, start
 from fieldstone.settings import Settings
 from fieldstone.testing import WordCounter
 from fieldstone.testing.world import ManualClock, SeededIds
 from fieldstone.wire.errors import error_body, http_status
 from fieldstone.wire.messages import BadMessage, decode_message
+from tests.servers.houses import entrance_to
 
 JSON: Final = {"content-type": "application/json"}
 KEY: Final = FieldKey("local", "main")
@@ -134,7 +138,8 @@ class Http:
         await self._field.close()
 
     async def _connect(self, field: LocalField) -> httpx.AsyncClient:
-        app = HttpApp(field, bound_host="127.0.0.1", max_body_bytes=Settings().max_body_bytes)
+        entrance, keys = entrance_to(field)
+        app = HttpApp(entrance, keys, Gate("127.0.0.1"), max_body_bytes=Settings().max_body_bytes)
         return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1", headers=JSON)
 
 
@@ -156,7 +161,7 @@ class Socket(Http):
         await super().close()
 
     async def _connect(self, field: LocalField) -> httpx.AsyncClient:
-        self._serving = await start(field, Settings(port=0))
+        self._serving = await start(*entrance_to(field), Settings(port=0))
         return httpx.AsyncClient(base_url=self._serving.url, headers=JSON)
 
 
@@ -168,9 +173,9 @@ def refusal(error: FieldError, operation: str | None) -> Answer:
 async def open_field_at(place: Place) -> LocalField:
     store: Store
     if place.path is None:
-        store = MemoryStore(KEY, max_bytes=place.max_bytes)
+        store = MemoryStore(KEY, room=Room(place.max_bytes))
     else:
-        store = SqliteStore(place.path, KEY, max_bytes=place.max_bytes)
+        store = SqliteStore.open(place.path, KEY, max_bytes=place.max_bytes)
     if place.wrap is not None:
         store = place.wrap(store)
     return await open_local(
@@ -178,6 +183,7 @@ async def open_field_at(place: Place) -> LocalField:
         clock=place.clock,
         ids=place.ids,
         harness=shared_harness,
+        secrets=Secrets(MemoryVault()),
         models=place.models(),
         options=place.options,
     )

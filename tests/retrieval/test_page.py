@@ -5,8 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fieldstone.projections.columns import Snapshot
-from fieldstone.retrieval.candidates import Mask
+from fieldstone.projections.columns import Mask, Snapshot
 from fieldstone.retrieval.page import AUTHOR_DECAY, Rows, by_epoch, pool_of
 from fieldstone.retrieval.page import by_relevance as choose
 from fieldstone.retrieval.score import Values

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fieldstone.core.events import (
+    AccessRefused,
     AgentDeregistered,
     AgentRegistered,
     AnyEvent,
@@ -13,12 +14,16 @@ from fieldstone.core.events import (
     ConflictDetected,
     ConflictResolved,
     ConflictsListed,
+    ContentReplaced,
     ContextAttuned,
     Entry,
     HintText,
     LoggedRelation,
     NameCoined,
     NameText,
+    SessionCreated,
+    SessionJoined,
+    SessionLeft,
     TextBundle,
     UnitCommitted,
     UnitContested,
@@ -38,15 +43,19 @@ from fieldstone.ports.views import (
     Change,
     CommitUnit,
     ConflictRow,
+    DropMember,
     KeepHint,
     MarkEcho,
+    MemberRow,
     NameRow,
     PutAgent,
     PutConflict,
+    PutMember,
     PutName,
     PutRelation,
     PutUnit,
     RelationRow,
+    ReplaceName,
     ResolveConflict,
     SetUnitStatus,
     UnitRow,
@@ -94,6 +103,13 @@ CASES: list[tuple[AnyEvent, Sequence[Change]]] = [
         ConflictResolved(conflict=6, strategy="retracted", winner=8),
         [ResolveConflict(6, "retracted", 8, None, 9, 7)],
     ),
+    (UnitRecorded(mode="committed", score=0.5, trust=2, **RECORDED), [PutUnit(unit_row(trust=2))]),
+    (AgentRegistered(agent=1, authority=4, credential="key-1"), [PutAgent(AgentRow(1, 9, "idle", 4, "key-1"))]),
+    (SessionCreated(session=3, by=1), [PutMember(MemberRow(3, 0)), PutMember(MemberRow(3, 1))]),
+    (SessionJoined(session=3, agent=2), [PutMember(MemberRow(3, 2))]),
+    (SessionLeft(session=3, agent=2), [DropMember(MemberRow(3, 2))]),
+    (ContentReplaced(entry=5, text="00" * 32), []),
+    (AccessRefused(asked="RECORD", code="FORBIDDEN"), []),
     (ClockRaised(), []),
     (ConflictsListed(agent=1, returned=3), []),
     (ContextAttuned(agent=1, max_units=5), []),
@@ -134,3 +150,9 @@ def test_a_name_is_found_by_its_digest_as_long_as_its_text_is_there() -> None:
 def test_a_read_is_among_the_kept_hints_as_long_as_its_hint_is_there() -> None:
     hint = HintText(shared_harness().clean_one("about to decide").text)
     assert projected(ContextAttuned(agent=1, max_units=5), hint) == [KeepHint(9)]
+
+
+def test_a_name_that_was_rewritten_is_found_by_its_new_digest() -> None:
+    name = NameText(shared_harness().clean_one("[REDACTED:x]#3").text)
+    replaced = ContentReplaced(entry=3, text="00" * 32, name="agent")
+    assert projected(replaced, name) == [ReplaceName(NameRow(3, "agent", b"agent:[REDACTED:x]#3"))]

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldstone.ports.vectors import StoredModel
+from fieldstone.projections.columns import Mask
 from fieldstone.projections.meaning import Meaning
 from fieldstone.projections.vector_index import Floats, quantize
 from fieldstone.retrieval import semantic
-from fieldstone.retrieval.candidates import Mask
 from fieldstone.retrieval.semantic import nearness
 from tests.retrieval.units import row, snapshot
 

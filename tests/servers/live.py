@@ -14,6 +14,7 @@ from fieldstone.field.field import LocalField
 from fieldstone.servers.http.serve import Serving, start
 from fieldstone.settings import Settings
 from fieldstone.wiring import open_local_field
+from tests.servers.houses import entrance_to
 
 ERROR_FIELDS = {"code", "message", "operation", "recoverable", "suggested_action"}
 REJECTED_FIELDS = ERROR_FIELDS | {"status", "rejection_reason"}
@@ -85,7 +86,7 @@ async def live_server(**values: Any) -> AsyncIterator[Live]:
     settings = Settings(**{"db": "memory:", "port": 0, **values})
     field = await open_local_field(settings)
     try:
-        serving = await start(field, settings)
+        serving = await start(*entrance_to(field), settings)
         try:
             async with httpx.AsyncClient(base_url=serving.url, timeout=30) as client:
                 yield Live(field, serving, client)

@@ -14,10 +14,11 @@ import httpx
 import pytest
 
 from fieldstone.ports.lease import StoreHeld
-from fieldstone.servers.http.serve import CannotListen, NonLoopbackHost, check_loopback, start
+from fieldstone.servers.http.serve import CannotListen, NonLoopbackHost, check_address, start
 from fieldstone.settings import Settings
 from fieldstone.wiring import open_local_field, serve
 from tests.requirements import requirement
+from tests.servers.houses import entrance_to
 from tests.servers.live import Held, Live, assert_refused, live_server, message, unit
 
 PROGRAM = (
@@ -122,19 +123,23 @@ async def test_a_client_that_holds_its_connection_open_does_not_hold_the_server(
 @requirement("akashik:authority:open-mode-loopback")
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.1.2.3", "::", "192.168.0.1", "no-such-host.invalid"])
 def test_an_address_other_than_loopback_is_refused_before_anything_is_opened(tmp_path: Path, host: str) -> None:
-    with pytest.raises(NonLoopbackHost, match="only loopback addresses"):
+    with pytest.raises(NonLoopbackHost, match="there are no keys"):
         serve(Settings(db=str(tmp_path / "team.db"), host=host, port=0))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost", "::1"])
 def test_loopback_addresses_are_fine(host: str) -> None:
-    check_loopback(host)
+    check_address(host, is_open=True)
+
+
+def test_with_keys_any_address_is_fine() -> None:
+    check_address("0.0.0.0", is_open=False)
 
 
 async def test_it_serves_on_the_loopback_address_that_it_is_given() -> None:
     field = await open_local_field(Settings(db="memory:"))
-    serving = await start(field, Settings(host="127.0.0.2", port=0))
+    serving = await start(*entrance_to(field), Settings(host="127.0.0.2", port=0))
     try:
         async with httpx.AsyncClient() as client:
             assert serving.url.startswith("http://127.0.0.2:")
@@ -149,7 +154,7 @@ async def test_a_port_in_use_is_told_in_one_sentence() -> None:
         port = taken.getsockname()[1]
         field = await open_local_field(Settings(db="memory:"))
         with pytest.raises(CannotListen, match=rf"127\.0\.0\.1:{port} cannot be served: Address already in use\. "):
-            await start(field, Settings(port=port))
+            await start(*entrance_to(field), Settings(port=port))
         await field.close()
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from msgspec import MsgspecError, Struct
 
 from fieldstone.core.chain import link, seal
-from fieldstone.core.events import EXPENDABLE_TEXTS, Entry, decode_entry
+from fieldstone.core.events import EXPENDABLE_TEXTS, ContentReplaced, Entry, decode_entry
 from fieldstone.ports.log import GENESIS_HASH, Head, StoredEntry, StoredText
 from fieldstone.ports.store import Store
 
@@ -40,18 +40,39 @@ async def verify(store: Store, progress: Progress = lambda done: None) -> Verifi
     checked = _Checked()
     try:
         fault = await _walk(store, checked, progress)
+        fault = checked.first_strange() or fault or await checked.first_unreplaced(store)
     except _Unreadable as unreadable:
         fault = Fault(checked.seq + 1, "store", str(unreadable))
-    return Verification(fault is None, checked.seq, checked.texts, checked.hash.hex(), fault)
+    entries = checked.seq if fault is None else min(checked.seq, fault.seq - 1)
+    return Verification(fault is None, entries, checked.texts, checked.hash.hex(), fault)
 
 
 class _Checked:
-    """How far the walk is, and what it found good."""
+    """How far the walk is, and what it found good.
+
+    A text that is not the one its entry was written with may have been replaced since: a later entry must say so.
+    """
 
     def __init__(self) -> None:
         self.seq = 0
         self.hash = GENESIS_HASH
         self.texts = 0
+        self.strange: dict[int, str] = {}  # entry → the hash of what lies beside it now
+        self._replaced: dict[int, str] = {}
+
+    def note(self, replaced: ContentReplaced) -> None:
+        self._replaced[replaced.entry] = replaced.text
+
+    def first_strange(self) -> Fault | None:
+        for seq, text_hash in sorted(self.strange.items()):
+            if self._replaced.pop(seq, None) != text_hash:
+                return Fault(seq, "text", "its text is not the one that was written")
+        return None
+
+    async def first_unreplaced(self, store: Store) -> Fault | None:
+        """Where a text ought to be another one by now, and is still, or again, the old one."""
+        there = await store.texts.get(sorted(set(self._replaced) - set(self.strange)))
+        return next((Fault(seq, "text", "its text was replaced, and is here again") for seq in sorted(there)), None)
 
 
 class _Unreadable(Exception):
@@ -107,6 +128,10 @@ def _check(stored: StoredEntry, text: StoredText | None, checked: _Checked) -> F
     problem = _problem_of_text(entry, text)
     if problem:
         return Fault(stored.seq, "text", problem)
+    if text is not None and (text_hash := seal(text.salt, text.body)) != entry.text:
+        checked.strange[stored.seq] = text_hash
+    if isinstance(entry.event, ContentReplaced):
+        checked.note(entry.event)
     checked.seq, checked.hash = stored.seq, stored.hash
     checked.texts += text is not None
     return None
@@ -116,9 +141,7 @@ def _problem_of_text(entry: Entry, text: StoredText | None) -> str | None:
     if text is None:
         is_kept = entry.text is not None and not isinstance(entry.event, EXPENDABLE_TEXTS)
         return "its text is missing" if is_kept else None
-    if entry.text is None:
-        return "a text lies beside an entry that has none"
-    return None if seal(text.salt, text.body) == entry.text else "its text is not the one that was written"
+    return "a text lies beside an entry that has none" if entry.text is None else None
 
 
 def _check_end(batch: _Batch, checked: _Checked) -> Fault | None:

@@ -64,7 +64,7 @@ async def opened(where: Where, *, make: bool = False) -> "AsyncIterator[Field]":
 
     async def door() -> "Door":
         if settings.url is not None:
-            return await wiring.open_remote(settings.url)
+            return await wiring.open_remote(settings.url, settings)
         try:
             return await unless_held(lambda: wiring.open_door(settings, program=program))
         except Exception as error:  # why: a damaged file makes its readers raise anything; what is not damage goes on
@@ -128,7 +128,8 @@ async def _opened_store(settings: Settings) -> "AsyncIterator[Store]":
 
 def settings_for(where: Where) -> LoadedSettings:
     """The settings of a command: `url` is set where it is about a server, and None where it is about a store."""
-    loaded = load_settings(config=where.config, given={"db": where.db, "url": where.url, "field": where.field})
+    given = {"db": where.db, "url": where.url, "field": where.field, "tenant": where.tenant}
+    loaded = load_settings(config=where.config, given=given)
     return LoadedSettings(replace(loaded.values, url=_server(loaded)), loaded.sources)
 
 

@@ -22,6 +22,7 @@ BROKEN_PIPE: Final = 141
 # Errors of parts that `--help` must not load, or that only the wiring may name, are known by (package, class).
 _SENTENCES: Final = {
     ("fieldstone", "NonLoopbackHost"): "{}.",
+    ("fieldstone", "WrongSealingKey"): "{}.",
     ("fieldstone", "CannotListen"): "{}.",
     ("apsw", "Error"): "The store cannot be used: {}. `fieldstone verify` says where it is damaged.",
     ("httpx", "HTTPError"): "The server cannot be used: {}.",

@@ -22,6 +22,8 @@ COMMANDS: Final = {
     "eval": ("fieldstone.cli.eval", "Measure how well ATTUNE finds what it should."),
     "export": ("fieldstone.cli.export", "Write the log and its texts as JSON lines."),
     "import": ("fieldstone.cli.import_lines", "Read in what `fieldstone export` wrote."),
+    "keys": ("fieldstone.cli.keys", "Keys: who may use a server, and for what."),
+    "secrets": ("fieldstone.cli.secrets", "Known secrets: values that must never be stored."),
     "config": ("fieldstone.cli.config", "Settings: what they are, and where they come from."),
 }
 

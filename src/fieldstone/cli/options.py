@@ -19,6 +19,7 @@ class Where(NamedTuple):
     url: str | None = None
     config: Path | None = None
     field: str | None = None
+    tenant: str | None = None
 
 
 def setting_option(name: str, **how: Any) -> Callable[[Command], Command]:

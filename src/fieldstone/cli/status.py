@@ -35,7 +35,7 @@ def print_status(found: FieldStatus, *, indent: str = "") -> None:
     print_pairs(
         [
             ("field", f"{found.field} (tenant {found.tenant})"),
-            ("store", f"{found.store}, {in_bytes(found.bytes)}"),
+            *_store_lines(found),
             ("epoch", f"{found.epoch:,}"),
             ("units", f"{found.units:,}"),
             ("agents", f"{found.agents:,} active"),
@@ -50,6 +50,13 @@ def print_status(found: FieldStatus, *, indent: str = "") -> None:
         ],
         indent=indent,
     )
+
+
+def _store_lines(found: FieldStatus) -> list[tuple[str, str]]:
+    """A server with keys tells nobody where its file is."""
+    if found.store is None:
+        return []
+    return [("store", found.store if found.bytes is None else f"{found.store}, {in_bytes(found.bytes)}")]
 
 
 def vectors_line(found: EmbeddingProgress) -> str:

@@ -13,8 +13,10 @@ from fieldstone.core.errors import AgentIdTaken
 from fieldstone.core.replies import AgentProfile, FieldStatus, Registered
 from fieldstone.core.units import MemoryUnit
 from fieldstone.core.vocabulary import ConflictStatus
-from fieldstone.field.field import LogPage
+from fieldstone.field.field import TENANT_SCOPE, LogPage
 from fieldstone.field.rebuild import Rebuilt
+from fieldstone.field.secrets import ListedSecret, SecretScope
+from fieldstone.field.sweep import Swept
 from fieldstone.field.transfer import Imported
 
 
@@ -103,6 +105,20 @@ class Field:
 
     async def import_lines(self, lines: Iterable[bytes]) -> Imported:
         return await self.door.import_lines(lines)
+
+    async def put_secret(self, secret_id: str, value: str, scope: SecretScope = TENANT_SCOPE) -> bool:
+        """Register a value that must never be stored. True: it is easy to guess, and found in plain form only."""
+        return await self.door.put_secret(secret_id, value, scope)
+
+    async def secrets(self) -> Sequence[ListedSecret]:
+        return await self.door.secrets()
+
+    async def drop_secret(self, secret_id: str) -> None:
+        await self.door.drop_secret(secret_id)
+
+    async def sweep(self) -> Swept:
+        """Clear secrets that were registered late from every text that is stored."""
+        return await self.door.sweep()
 
     async def close(self) -> None:
         if self._door is not None:

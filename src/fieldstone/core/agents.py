@@ -26,6 +26,7 @@ class AgentFacts(Struct, frozen=True, gc=False):
     authority: int
     role: str
     interests: tuple[str, ...]
+    credential: str | None = None  # of whom registered it
 
     @property
     def active(self) -> bool:

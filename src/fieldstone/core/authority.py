@@ -12,6 +12,22 @@ RECORD_DIRECTIVE: Final = 10
 DEREGISTER_ANOTHER: Final = 8
 RETRACT_ANOTHERS: Final = 8
 
+# Requests that name no agent act with their credential's authority.
+LEAST_TO: Final[dict[str, int]] = {
+    "read the field's status": 2,
+    "list the agents": 2,
+    "list the conflicts": 2,
+    "read a unit": 2,
+    "read the log": 0,
+    "verify the log": 0,
+    "rebuild the views": 10,
+    "export": 8,
+    "import": 10,
+    "manage secrets": 8,
+    "sweep": 10,
+    "manage keys": 10,
+}
+
 LEAST_AUTHORITY: Final[dict[Operation, int]] = {
     "RECORD": RECORD_DRAFT,
     "COMMIT": RECORD_COMMITTED,

@@ -7,7 +7,7 @@
     ├── MissingIntent, MissingConfidence, InvalidConfidence, InvalidType
     ├── AgentNotRegistered, AgentIdTaken
     ├── UnitNotFound, ConflictNotFound, InvalidTransition
-    ├── Forbidden, Unauthenticated, SecretLeakage
+    ├── Forbidden, Unauthenticated, RateLimited, SecretLeakage
     ├── EpochOverflow, EpochNotReached
     ├── UnsupportedOperation, NotFound, MethodNotAllowed
     └── StorageFull, ShuttingDown, InternalError
@@ -15,6 +15,7 @@
 The HTTP status of each code stands in `wire/errors.py`, the one table for all transports.
 """
 
+from copy import copy
 from typing import ClassVar
 
 
@@ -136,6 +137,19 @@ class Unauthenticated(FieldError):
     suggested_action = "Send a valid key."
 
 
+class RateLimited(FieldError):
+    """The credential has used up its rate or its quota."""
+
+    code = "RATE_LIMITED"
+    suggested_action = "Wait as long as Retry-After says, or ask the operator for more."
+
+    def __init__(
+        self, message: str | None = None, *, suggested_action: str | None = None, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message, suggested_action=suggested_action)
+        self.retry_after_s = retry_after_s
+
+
 class SecretLeakage(FieldError):
     """An id or text holds what looks like a secret."""
 
@@ -201,6 +215,15 @@ class InternalError(FieldError):
     code = "INTERNAL_ERROR"
     recoverable = False
     suggested_action = "Report it to the operator."
+
+
+def with_message(error: FieldError, message: str) -> FieldError:
+    """The same error in other words; itself where they are the same."""
+    if message == error.message:
+        return error
+    reworded = copy(error)
+    reworded.args = (message,)
+    return reworded
 
 
 def _first_line(kind: type[FieldError]) -> str:

@@ -8,10 +8,10 @@ Stored events are never rewritten. When one changes its shape, the old version s
 and a golden file keeps it so.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypeVar
 
-from msgspec import Struct, json
+from msgspec import Struct, json, structs
 
 from fieldstone.core.text import CleanText
 from fieldstone.core.vocabulary import ConflictType, DetectedBy, Mode, RelationType
@@ -34,6 +34,7 @@ class NameCoined(Event, frozen=True, gc=False, tag="name.coined"):
 class AgentRegistered(Event, frozen=True, gc=False, tag="agent.registered"):
     agent: int
     authority: int
+    credential: str | None = None  # who may speak as it; None: the local operator of an open field
 
 
 class AgentDeregistered(Event, frozen=True, gc=False, tag="agent.deregistered"):
@@ -41,6 +42,7 @@ class AgentDeregistered(Event, frozen=True, gc=False, tag="agent.deregistered"):
     registration: int
     authority: int
     by: int
+    credential: str | None = None
 
 
 class LoggedRelation(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -58,6 +60,7 @@ class UnitRecorded(Event, frozen=True, gc=False, tag="unit.recorded"):
     task: int | None = None
     score: float | None = None
     relations: tuple[LoggedRelation, ...] = ()
+    trust: int | None = None  # its author's authority, or that of a synthesis' least trusted source; None: not noted
 
 
 class UnitCommitted(Event, frozen=True, gc=False, tag="unit.committed"):
@@ -144,6 +147,42 @@ class ConflictsListed(Event, frozen=True, gc=False, tag="conflicts.listed"):
     returned: int
 
 
+class SessionCreated(Event, frozen=True, gc=False, tag="session.created"):
+    """From now on only its members see what is in it. A session that was never created is open to the whole tenant."""
+
+    session: int
+    by: int
+
+
+class SessionJoined(Event, frozen=True, gc=False, tag="session.joined"):
+    session: int
+    agent: int
+
+
+class SessionLeft(Event, frozen=True, gc=False, tag="session.left"):
+    session: int
+    agent: int
+
+
+class ContentReplaced(Event, frozen=True, gc=False, tag="content.replaced"):
+    """A text held a secret that became known later. The bundle beside `entry` is another one now, with this hash."""
+
+    entry: int
+    text: str
+    name: NameKind | None = None  # set where it is the text of a name: it is found by another digest
+
+
+class AccessRefused(Event, frozen=True, gc=False, tag="access.refused"):
+    """Somebody asked for what is not theirs. Repeats within a while are counted, not listed: a log that anyone can
+    fill is no audit."""
+
+    asked: str  # an operation, or a route's name
+    code: str
+    credential: str | None = None
+    authority: int = 0
+    times: int = 1
+
+
 AnyEvent = (
     ClockRaised
     | NameCoined
@@ -163,6 +202,11 @@ AnyEvent = (
     | ConflictResolved
     | ContextAttuned
     | ConflictsListed
+    | SessionCreated
+    | SessionJoined
+    | SessionLeft
+    | ContentReplaced
+    | AccessRefused
 )
 
 # Texts of these events may be gone without a tombstone: only the field's last hints are kept.
@@ -223,6 +267,42 @@ class ReasonText(TextBundle, frozen=True, gc=False):
 
 class HintText(TextBundle, frozen=True, gc=False):
     hint: CleanText
+
+
+def bundle_type(event: AnyEvent) -> type[TextBundle]:
+    """The kind of texts that lie beside such an event."""
+    match event:
+        case NameCoined():
+            return NameText
+        case AgentRegistered():
+            return AgentTexts
+        case UnitRecorded():
+            return UnitTexts
+        case UnitCommitted():
+            return ConfidenceTexts
+        case ContextAttuned():
+            return HintText
+        case _:
+            return ReasonText
+
+
+def strings_of(texts: TextBundle) -> list[CleanText]:
+    """Every text of the bundle, in the order of its fields."""
+    values = structs.astuple(texts)
+    nested = (value if isinstance(value, tuple) else (value,) for value in values)
+    return [text for group in nested for text in group if text is not None]
+
+
+def with_strings(texts: SomeTexts, strings: Iterable[CleanText]) -> SomeTexts:
+    """The same bundle with these in the places that `strings_of` took them from."""
+    rest = iter(strings)
+    values: dict[str, Any] = {}
+    for name, value in structs.asdict(texts).items():
+        if isinstance(value, tuple):
+            values[name] = tuple(None if text is None else next(rest) for text in value)
+        elif value is not None:
+            values[name] = next(rest)
+    return structs.replace(texts, **values)
 
 
 # --- encoding -------------------------------------------------------------------------------------------------------

@@ -155,8 +155,8 @@ class FieldStatus(Struct, frozen=True, gc=False):
     text_index_position: int
     embeddings: tuple[EmbeddingProgress, ...]
     detection_behind: int
-    store: str
-    bytes: int
+    store: str | None  # for the local operator: the file is none of a tenant's business, and its size is others', too
+    bytes: int | None
     version: str
     open_mode: bool = True
     status: Literal["ok"] = "ok"

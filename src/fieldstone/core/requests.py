@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from fieldstone.core.access import LOCAL, Caller
 from fieldstone.core.units import Confidence, Intent, Relation
 from fieldstone.core.vocabulary import Mode, Operation
 
@@ -49,6 +50,7 @@ class Scope(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     include_own: bool = False
     include_archived: bool = False
     include_drafts: bool = False
+    include_unvouched: bool = False
     sessions: tuple[str, ...] | None = None
     order: Order = "relevance"
 
@@ -104,7 +106,8 @@ REQUESTS: dict[Operation, type[Request]] = {
 
 
 class Message(Struct, frozen=True, gc=False):
-    """A decoded envelope. `id` is None where the library itself makes the call: nobody can send it twice."""
+    """A decoded envelope, and who sent it. `id` is None where the library itself makes the call: nobody can send it
+    twice."""
 
     operation: Operation
     agent_id: str
@@ -112,3 +115,4 @@ class Message(Struct, frozen=True, gc=False):
     session_id: str | None = None
     epoch: int = 0
     id: str | None = None
+    caller: Caller = LOCAL

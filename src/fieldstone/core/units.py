@@ -70,3 +70,5 @@ class ScopedMemoryUnit(Struct, Generic[Shown], frozen=True, gc=False):
     format: str
     factors: dict[str, float] | UnsetType = UNSET
     duplicate_of: str | UnsetType = UNSET
+    trust: int | UnsetType = UNSET
+    untrusted: bool | UnsetType = UNSET  # set where it is so: fence it off before a model reads it

@@ -147,6 +147,8 @@ def check_register(request: Register, agent_id: str) -> None:
         raise InvalidPayload("id must equal the envelope's agent_id.")
     if request.id == FIELD_AGENT_ID:
         raise AgentIdTaken(f"{FIELD_AGENT_ID!r} is the Field's own id.")
+    if request.id.startswith(RESERVED_SESSION_PREFIX):
+        raise Forbidden(f"agent ids that begin with {RESERVED_SESSION_PREFIX!r} are reserved.")
     _check_filled(request.role, "role", limits.MAX_ROLE_CHARS)
     _check_list(request.interests or (), "interests", limits.MAX_INTERESTS, limits.MAX_INTEREST_CHARS)
     _check_list(request.required_operations or (), "required_operations", limits.MAX_LIST_ITEMS, limits.MAX_ID_CHARS)

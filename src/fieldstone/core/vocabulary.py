@@ -89,5 +89,5 @@ UNRESOLVED_STATUSES: Final[tuple[ConflictStatus, ...]] = ("detected", "resolving
 
 # The Field's own voice: a reserved agent id that nobody can register.
 FIELD_AGENT_ID: Final = "field"
-# Sessions of the OpenWOP memory host live under this prefix and are closed to RECORD.
+# Sessions and agents of the OpenWOP memory host live under this prefix and are closed to RECORD and REGISTER.
 RESERVED_SESSION_PREFIX: Final = "openwop:"

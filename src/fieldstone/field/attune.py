@@ -12,7 +12,7 @@ from fieldstone.core.authority import LEAST_AUTHORITY, check_authority
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.errors import EpochNotReached
 from fieldstone.core.events import ContextAttuned
-from fieldstone.core.limits import LOGGED_RESULTS, MIN_EPOCH_WAIT_MS
+from fieldstone.core.limits import DEFAULT_AUTHORITY, LOGGED_RESULTS, MIN_EPOCH_WAIT_MS
 from fieldstone.core.replies import Attunement, AttunementOfIds, AttuneReply, Warning
 from fieldstone.core.requests import Attune, Message
 from fieldstone.core.units import MemoryUnit, ScopedMemoryUnit, UnitRef
@@ -20,16 +20,17 @@ from fieldstone.core.vocabulary import UNRESOLVED_STATUSES
 from fieldstone.field.paging import Page, turn_page
 from fieldstone.field.ranking import Ranking, rank
 from fieldstone.field.reads import Reads
-from fieldstone.projections.columns import Snapshot
-from fieldstone.retrieval.candidates import PRESENT_AND_FUTURE, Filter, Mask, candidates
+from fieldstone.projections.columns import Mask, Snapshot
+from fieldstone.retrieval.candidates import PRESENT_AND_FUTURE, Filter, candidates
 from fieldstone.retrieval.reason import explain
+from fieldstone.retrieval.vouching import vouched
 
 # Parts of the scope that a lowered level leaves out: they are checked, and then have no effect.
 _EXTENDED_FIELDS: Final = ("max_tokens", "active_task_id", "temporal_layers", "relevance_threshold", "recency_weight")
 
 
 async def attune(reads: Reads, message: Message, request: Attune) -> Attunement | AttunementOfIds:
-    caller = reads.active_agent(message.agent_id)
+    caller = reads.speaker(message)
     check_authority(caller.authority, LEAST_AUTHORITY["ATTUNE"], "ATTUNE")
     await reads.learn_epoch(message)
     if request.min_epoch is not None and not await reads.epoch_reached(request.min_epoch, MIN_EPOCH_WAIT_MS):
@@ -37,7 +38,7 @@ async def attune(reads: Reads, message: Message, request: Attune) -> Attunement 
     units = reads.snapshot()
     wanted = await _filter(reads, caller, request)
     mask = candidates(units, wanted, reads.relations)
-    ranking = await rank(reads, caller, request, units, mask)
+    ranking = await rank(reads, caller, request, units, mask, wanted.hidden)
     page = await turn_page(reads, request, units, mask, ranking)
     conflicts = await _conflicts(reads, caller, units, mask)
     reply = await _answer(reads, request, units, page, conflicts)
@@ -56,6 +57,8 @@ async def _filter(reads: Reads, caller: AgentFacts, request: Attune) -> Filter:
     layers = frozenset(scope.temporal_layers or PRESENT_AND_FUTURE) if reads.extended else PRESENT_AND_FUTURE
     return Filter(
         caller=caller.number,
+        hidden=reads.sight_of(caller).hidden,
+        vouched_from=0 if scope.include_unvouched else reads.vouch_authority,
         since_epoch=_since_epoch(request) or 0 if reads.level >= 1 else 0,
         include_own=scope.include_own,
         include_archived=scope.include_archived,
@@ -74,7 +77,8 @@ async def _conflicts(reads: Reads, caller: AgentFacts, units: Snapshot, mask: Ma
         return ()
     sides = np.searchsorted(units.seq, [[row.unit_a, row.unit_b] for row in rows])
     concerned = (mask[sides] | (units.agent[sides] == units.agent_code(caller.number))).any(axis=1)
-    return await reads.reading.conflicts([row for row, is_mine in zip(rows, concerned, strict=True) if is_mine])
+    concerning = [row for row, is_mine in zip(rows, concerned, strict=True) if is_mine]
+    return await reads.reading.conflicts(await reads.sight_of(caller).conflicts(concerning, reads.views))
 
 
 async def _answer(
@@ -98,14 +102,24 @@ async def _answer(
     return AttuneReply[MemoryUnit](full, tuple(conflicts), page.budget, units.epoch, warnings=warnings)
 
 
-async def _told(
-    reads: Reads, units: Snapshot, page: Page
-) -> list[tuple[float, str, str, dict[str, float], str | UnsetType]]:
-    """What is told of each unit: score, reason, format, factors, and what it is a duplicate of."""
+Told = tuple[float, str, str, dict[str, float], str | UnsetType, int, bool | UnsetType]
+
+
+async def _told(reads: Reads, units: Snapshot, page: Page) -> list[Told]:
+    """What is told of each unit: score, reason, format, factors, what it is a duplicate of, and how far to trust it."""
     scores = page.ranking.scores
     reasons = await _reasons(reads, units, page)
+    trusted = vouched(units, reads.relations, reads.vouch_authority or DEFAULT_AUTHORITY)
     return [
-        (_rounded(scores.total[shown.at]), reason, shown.format, scores.of(shown.at), shown.duplicate_of or UNSET)
+        (
+            _rounded(scores.total[shown.at]),
+            reason,
+            shown.format,
+            scores.of(shown.at),
+            shown.duplicate_of or UNSET,
+            int(units.trust[shown.at]),
+            UNSET if trusted[shown.at] else True,
+        )
         for shown, reason in zip(page.shown, reasons, strict=True)
     ]
 

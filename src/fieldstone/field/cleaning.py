@@ -1,22 +1,44 @@
-"""The harness, loaded when the first text needs it and without holding anyone else up."""
+"""The harness with the secrets that are known now, loaded when the first text needs it, without holding anyone up."""
 
 import asyncio
 from collections.abc import Callable
 
+from fieldstone.field.secrets import Secrets
 from fieldstone.redact import Harness
+from fieldstone.redact.known import KnownSecret
 
 
 class Cleaning:
     """Its rules take 0.3 s to load, and 3 s where this machine has never compiled them: that happens in a thread."""
 
-    def __init__(self, load: Callable[[], Harness]) -> None:
+    def __init__(self, load: Callable[[], Harness], secrets: Secrets) -> None:
         self._load = load
+        self._secrets = secrets
         self._loading: asyncio.Future[Harness] | None = None
+        self._known: tuple[KnownSecret, ...] = ()
+        self._knowing: Harness | None = None
+
+    @property
+    def known(self) -> tuple[KnownSecret, ...]:
+        return self._secrets.known()
 
     async def harness(self) -> Harness:
-        return await asyncio.shield(self.begin())  # one caller who goes away does not stop it for the others
+        # One caller who goes away does not stop it for the others.
+        return self._current(await asyncio.shield(self.begin()))
 
     def begin(self) -> asyncio.Future[Harness]:
         if self._loading is None:
             self._loading = asyncio.ensure_future(asyncio.to_thread(self._load))
         return self._loading
+
+    def scrub(self, text: str) -> str:
+        """For the server's own log. Before the rules are loaded no text of a caller has come in yet."""
+        if self._loading is None or not self._loading.done():
+            return text
+        return self._current(self._loading.result()).clean_one(text).text
+
+    def _current(self, base: Harness) -> Harness:
+        known = self._secrets.known()
+        if self._knowing is None or known is not self._known:
+            self._known, self._knowing = known, base.knowing(known) if known else base
+        return self._knowing

@@ -7,11 +7,13 @@ the desk is dropped and nothing has happened.
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
+from typing import NamedTuple
 
-from fieldstone.core import clock
+from msgspec.structs import replace
+
+from fieldstone.core import access, clock
 from fieldstone.core.agents import AgentFacts
 from fieldstone.core.chain import link, seal
-from fieldstone.core.errors import AgentNotRegistered
 from fieldstone.core.events import (
     AgentDeregistered,
     AgentRegistered,
@@ -31,6 +33,7 @@ from fieldstone.core.events import (
     encode_texts,
 )
 from fieldstone.core.limits import KEPT_HINTS
+from fieldstone.core.requests import Message
 from fieldstone.core.text import CleanText
 from fieldstone.field.state import FieldState
 from fieldstone.ports.log import Head, StoredEntry, StoredText
@@ -51,6 +54,12 @@ from fieldstone.ports.world import Ids
 from fieldstone.projections.views import project
 
 
+class Decided(NamedTuple):
+    event: AnyEvent
+    texts: TextBundle | None
+    projected: TextBundle | None
+
+
 class Draft:
     """What one request decides, as long as it has not decided to the end."""
 
@@ -60,12 +69,14 @@ class Draft:
         self._coined: dict[tuple[NameKind, str], int] = {}
         self.epoch = epoch
         self.at_ms = at_ms
-        self.events: list[tuple[AnyEvent, TextBundle | None]] = []
+        self.events: list[Decided] = []
+        self.replaced: list[StoredText] = []
         self.units: list[tuple[int, bool]] = []  # those that come with it, and whether they are new
 
-    def append(self, event: AnyEvent, texts: TextBundle | None = None) -> int:
-        """The number of the entry that this will be."""
-        self.events.append((event, texts))
+    def append(self, event: AnyEvent, texts: TextBundle | None = None, *, projected: TextBundle | None = None) -> int:
+        """The number of the entry that this will be. `projected`: texts that views are made from, and that lie beside
+        another entry."""
+        self.events.append(Decided(event, texts, projected or texts))
         seq = self._first_seq + len(self.events) - 1
         if isinstance(event, UnitRecorded):
             self.units.append((seq, True))
@@ -79,6 +90,12 @@ class Draft:
         if number is None:
             number = self._coined[kind, name] = self.append(NameCoined(of=kind), NameText(name))
         return number
+
+    def replace_text(self, seq: int, texts: TextBundle) -> str:
+        """Another bundle takes the place of the one beside an entry. Its hash."""
+        stored, text_hash = self._desk.sealed(seq, texts)
+        self.replaced.append(stored)
+        return text_hash
 
 
 class Desk:
@@ -95,6 +112,7 @@ class Desk:
         self.epoch = state.epoch
         self._entries: list[StoredEntry] = []
         self._texts: list[StoredText] = []
+        self._replaced: list[StoredText] = []
         self._changes: list[Change] = []
         self._new_hints: list[int] = []
         self._erased: list[int] = []
@@ -115,11 +133,18 @@ class Desk:
     def agent(self, agent_id: str) -> AgentFacts | None:
         return self._agents.get(agent_id) or self._state.agents.get(agent_id)
 
-    def active_agent(self, agent_id: str) -> AgentFacts:
-        agent = self.agent(agent_id)
-        if agent is None or not agent.active:
-            raise AgentNotRegistered
-        return agent
+    def speaker(self, message: Message) -> AgentFacts:
+        """The agent that sent the message."""
+        return access.speaker(self.agent(message.agent_id), message.caller)
+
+    def hides(self, unit: UnitRow, agent: AgentFacts) -> bool:
+        """Whether it is another's draft, or in a closed session of which the agent is no member."""
+        if unit.mode == "draft" and unit.agent != agent.number:
+            return True
+        return unit.session in self._state.hidden_from([agent.number])
+
+    def is_closed_to(self, session: int | None, agent: AgentFacts) -> bool:
+        return session in self._state.hidden_from([agent.number])
 
     def reply(self, key: bytes) -> RememberedReply | None:
         return self._replies.get(key) or self._known.get(key)
@@ -142,16 +167,30 @@ class Desk:
             self._units[seq] = (await self._state.store.views.units([seq]))[seq]
         return self._units[seq]
 
-    async def units_of(self, agent: int) -> int:
+    async def units_of(self, agent: int, by: AgentFacts) -> int:
+        """How many units of the one agent the other sees."""
+        if hidden := self._state.hidden_from([by.number]):
+            return self._state.columns.committed_by(agent, hidden)
         committed = [row for row in self._units.values() if row.agent == agent and row.mode == "committed"]
         new = sum(row.seq in self._recorded for row in committed)
         return await self._state.store.views.units_of(agent) + new
+
+    def units_by(self, credential: str | None) -> int:
+        """How many units the agents of a credential have recorded, drafts included."""
+        agents = {**self._state.agents, **self._agents}.values()
+        numbers = {agent.number for agent in agents if agent.credential == credential}
+        new = sum(event.agent in numbers for event in self._recorded.values())
+        return new + sum(self._state.columns.units_by(number) for number in numbers)
 
     async def texts_of(self, seq: int) -> UnitTexts | None:
         if seq in self.unit_texts:
             return self.unit_texts[seq]
         stored = (await self._state.store.texts.get([seq])).get(seq)
         return decode_texts(stored.body, UnitTexts) if stored else None
+
+    async def has_text(self, seq: int) -> bool:
+        """Whether the bundle of an earlier entry is still there."""
+        return bool(await self._state.store.texts.get([seq]))
 
     async def recorded(self, seq: int) -> UnitRecorded:
         """The event that brought a unit."""
@@ -186,13 +225,14 @@ class Desk:
     def accept(self, draft: Draft) -> None:
         if not draft.events:
             return
-        for event, texts in draft.events:
-            self._append(event, texts, draft)
+        for decided in draft.events:
+            self._append(decided, draft)
+        self._replaced += draft.replaced
         self.epoch = draft.epoch
 
     def commit(self) -> Commit:
         replies = list(self._replies.values())
-        return Commit(self._entries, self._texts, self._changes, replies, self._hints_to_erase())
+        return Commit(self._entries, self._texts, self._changes, replies, self._hints_to_erase(), self._replaced)
 
     def publish(self) -> None:
         """The group is on disk: what it changed is now what is."""
@@ -208,18 +248,22 @@ class Desk:
             state.hints.popleft()
         state.publish_epoch(self.epoch)
 
-    def _append(self, event: AnyEvent, texts: TextBundle | None, draft: Draft) -> None:
+    def sealed(self, seq: int, texts: TextBundle) -> tuple[StoredText, str]:
+        """A bundle as it is stored, and the hash that proves it."""
+        stored = StoredText(seq, self._ids.salt(), encode_texts(texts))
+        return stored, seal(stored.salt, stored.body)
+
+    def _append(self, decided: Decided, draft: Draft) -> None:
         seq, previous = self._head.seq + 1, self._head.hash
-        text_hash = None
+        text_hash, texts = None, decided.texts
         if texts is not None:
-            salt, encoded = self._ids.salt(), encode_texts(texts)
-            text_hash = seal(salt, encoded)
-            self._texts.append(StoredText(seq, salt, encoded))
-        entry = Entry(seq, draft.epoch, draft.at_ms, event, text_hash)
+            stored, text_hash = self.sealed(seq, texts)
+            self._texts.append(stored)
+        entry = Entry(seq, draft.epoch, draft.at_ms, decided.event, text_hash)
         body = encode_entry(entry)
         self._head = Head(seq, link(previous, body))
         self._entries.append(StoredEntry(seq, body, self._head.hash))
-        changes = project(entry, texts, self._state.names.digest)
+        changes = project(entry, decided.projected, self._state.names.digest)
         self._changes += changes
         self._remember(entry, texts)
         for change in changes:
@@ -241,15 +285,13 @@ class Desk:
     def _remember_agent(self, entry: Entry, event: AgentRegistered, texts: AgentTexts) -> None:
         name = self._agent_name(event.agent)
         self._agents[name] = AgentFacts(
-            name, event.agent, entry.seq, "idle", event.authority, texts.role, tuple(texts.interests)
+            name, event.agent, entry.seq, "idle", event.authority, texts.role, tuple(texts.interests), event.credential
         )
 
     def _remember_departure(self, event: AgentDeregistered) -> None:
         known = self.agent(self._agent_name(event.agent))
         if known is not None:
-            self._agents[known.id] = AgentFacts(
-                known.id, known.number, known.registration, "offline", known.authority, known.role, known.interests
-            )
+            self._agents[known.id] = replace(known, status="offline")
 
     def _agent_name(self, number: int) -> str:
         if number in self._names:

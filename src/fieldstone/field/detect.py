@@ -5,7 +5,6 @@ from typing import Final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldstone.core.agents import AgentFacts
 from fieldstone.core.authority import LEAST_AUTHORITY, check_authority
 from fieldstone.core.errors import InvalidPayload, UnitNotFound
 from fieldstone.core.events import ConflictsListed
@@ -14,6 +13,7 @@ from fieldstone.core.requests import Detect, DetectFilter, Message
 from fieldstone.core.vocabulary import UNRESOLVED_STATUSES, ConflictStatus, ConflictType
 from fieldstone.field.detecting import Detecting
 from fieldstone.field.reads import Reads
+from fieldstone.field.sight import Sight
 from fieldstone.ports.views import ConflictRow
 from fieldstone.projections.columns import LAST_SHOWN_STATUS
 
@@ -26,18 +26,20 @@ _NO_FILTER: Final = DetectFilter()
 
 
 async def detect(reads: Reads, detecting: Detecting, message: Message, request: Detect) -> Detection:
-    caller = reads.active_agent(message.agent_id)
+    caller = reads.speaker(message)
+    sight = reads.sight_of(caller)
     check_authority(caller.authority, LEAST_AUTHORITY["DETECT"], "DETECT")
     wanted = request.filter or _NO_FILTER
     _check(wanted)
     await reads.learn_epoch(message)
     if request.mode == "check":
-        rows, coverage = await _check_unit(reads, detecting, caller, request)
+        rows, coverage = await _check_unit(reads, detecting, sight, request)
     elif request.mode == "scan":
-        rows, coverage = await _scan(reads, detecting, request)
+        rows, coverage = await _scan(reads, detecting, sight, request)
     else:
         rows, coverage = list(await reads.views.conflicts()), ScanCoverage(0, 0)
-    rows = [row for row in rows if await _passes(reads, row, wanted)]
+    seen = await sight.conflicts(rows, reads.views)
+    rows = [row for row in seen if await _passes(reads, row, wanted)]
     epoch = reads.epoch
     if rows:
         reads.leave(message, ConflictsListed(agent=caller.number, returned=len(rows)), epoch=epoch)
@@ -45,22 +47,25 @@ async def detect(reads: Reads, detecting: Detecting, message: Message, request: 
 
 
 async def _check_unit(
-    reads: Reads, detecting: Detecting, caller: AgentFacts, request: Detect
+    reads: Reads, detecting: Detecting, sight: Sight, request: Detect
 ) -> tuple[list[ConflictRow], ScanCoverage]:
     """What one unit is in conflict with, by what is on record and by a fresh look."""
     target = await reads.views.unit(request.target_id or "")
-    if target is None or (target.mode == "draft" and target.agent != caller.number):
-        raise UnitNotFound  # nobody learns of another's draft
+    if target is None or not sight.sees(target):
+        raise UnitNotFound  # nobody learns of what they do not see
     found = await detecting.detect([target.seq], both_ways=True)
     rows = await reads.views.conflicts(UNRESOLVED_STATUSES)
     new = sum(len(conflicts) for conflicts in found.values())
     return [row for row in rows if target.seq in (row.unit_a, row.unit_b)], ScanCoverage(1, new)
 
 
-async def _scan(reads: Reads, detecting: Detecting, request: Detect) -> tuple[list[ConflictRow], ScanCoverage]:
+async def _scan(
+    reads: Reads, detecting: Detecting, sight: Sight, request: Detect
+) -> tuple[list[ConflictRow], ScanCoverage]:
     """Compare the units after an epoch, oldest first, for as long as one call may take."""
     units = reads.snapshot()
-    rows = np.flatnonzero((units.status <= LAST_SHOWN_STATUS) & (units.unit_epoch > (request.after_epoch or 0)))
+    seen = sight.units(units) & (units.status <= LAST_SHOWN_STATUS)
+    rows = np.flatnonzero(seen & (units.unit_epoch > (request.after_epoch or 0)))
     rows = rows[np.argsort(units.unit_epoch[rows], kind="stable")]
     began, done = detecting.clock.monotonic_ms(), 0
     found: list[str] = []

@@ -11,7 +11,7 @@ import structlog
 
 from fieldstone.core.errors import FieldError
 from fieldstone.core.events import UnitTexts, decode_texts
-from fieldstone.core.replies import Done, Reply
+from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
 from fieldstone.detection.judge import Claim, Verdict, judge
 from fieldstone.detection.statements import Prepared, prepare
@@ -21,7 +21,8 @@ from fieldstone.field.meanings import Meanings
 from fieldstone.field.relate import contest
 from fieldstone.field.second_reading import SecondReading
 from fieldstone.field.state import FieldState
-from fieldstone.field.work import Work
+from fieldstone.field.work import NO_ANSWER, Work
+from fieldstone.ports.marks import DETECTED
 from fieldstone.ports.views import UnitRow
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.projections.columns import LAST_SHOWN_STATUS
@@ -98,7 +99,7 @@ class Detecting:
         """Units that were not compared before the field was closed, or cut off, are compared now."""
         if not self._enabled:
             return
-        self._marked = self._through = await self._state.store.marks.get("detected")
+        self._marked = self._through = await self._state.store.marks.get(DETECTED)
         units = self._state.columns.snapshot(0)
         first = int(np.searchsorted(units.seq, self._marked, side="right"))
         new = units.seq[first:][units.status[first:] <= LAST_SHOWN_STATUS].tolist()
@@ -182,6 +183,10 @@ class Detecting:
         others = [seq for seq in dict.fromkeys(others) if seq != unit and not self._state.in_dispute(unit, seq)]
         return await self._judged(rows[unit], texts[unit], others, similar)
 
+    def forget_texts(self) -> None:
+        """What was read of texts that are no more must not stay in memory."""
+        self._prepared.clear()
+
     async def close(self) -> None:
         self._closed = True
         if self._task is not None:
@@ -190,8 +195,6 @@ class Detecting:
         if await self._finish_running() and self._enabled and not self._backlog:
             self._through = self._state.head.seq  # nobody writes any more: commits of drafts are behind us, too
             await self._mark()
-        if self._second is not None:
-            await self._second.close()
 
     async def _finish_running(self) -> bool:
         """Whether all of them came to their end: a model that has a word in it may take long."""
@@ -243,7 +246,7 @@ class Detecting:
             return
         self._marked = self._through
         try:
-            await self._state.store.marks.set("detected", self._through)
+            await self._state.store.marks.set(DETECTED, self._through)
         except FieldError as full:  # the units are compared once more, that is all
             logger.warning("how far detection has come is not on disk", code=full.code)
 
@@ -291,13 +294,20 @@ class Detecting:
 
     async def _judged(self, row: UnitRow, text: str, others: Sequence[int], similar: dict[int, float]) -> list[Found]:
         rows = await self._state.store.views.units(others)
-        texts = await self._texts([seq for seq in others if seq in rows and _stands(rows[seq])])
+        heard = {seq for seq, other in rows.items() if _stands(other) and self._in_one_room(row, other)}
+        texts = await self._texts([seq for seq in others if seq in heard])
         newer = self._claim(row, text)
         older = {seq: self._claim(rows[seq], said) for seq, said in texts.items()}
         verdicts = {seq: judge(newer, claim, similar.get(seq)) for seq, claim in older.items()}
         if self._second is not None:
             verdicts = await self._second.read(newer, older, verdicts, similar)
         return [Found(row.seq, seq, verdict) for seq, verdict in verdicts.items() if verdict is not None]
+
+    def _in_one_room(self, unit: UnitRow, other: UnitRow) -> bool:
+        """No conflict that the Field finds crosses the door of a closed session: it would tell what is behind it."""
+        if unit.session == other.session or self._state.cross_session:
+            return True
+        return not any(self._state.sessions.is_closed(session) for session in (unit.session, other.session))
 
     def _claim(self, row: UnitRow, text: str) -> Claim:
         """Most of the work is to read a text, and what is similar to one unit is so to the next."""
@@ -315,6 +325,8 @@ class Detecting:
 
 class Contesting:
     """Conflicts that the Field found go on record, unless a side is gone by then."""
+
+    message = None  # nobody asked for it
 
     def __init__(self, found: Sequence[Found], ids: Ids) -> None:
         self._found = found
@@ -335,10 +347,7 @@ class Contesting:
                 newer, older = (unit, other) if unit.epoch >= other.epoch else (other, unit)
                 conflict = await contest(draft, desk, self._ids, newer, older, found.verdict.detected_by, description)
                 self.conflicts.setdefault(found.unit, []).append(conflict)
-        return draft, _NO_ANSWER
-
-
-_NO_ANSWER = Done("", 0)  # whoever asked looks at the work itself
+        return draft, NO_ANSWER
 
 
 def _stands(row: UnitRow) -> bool:

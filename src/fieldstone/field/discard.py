@@ -23,7 +23,7 @@ class Discarding:
         return ()
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Done]:
-        author = desk.active_agent(self.message.agent_id)
+        author = desk.speaker(self.message)
         check_authority(author.authority, LEAST_AUTHORITY["DISCARD"], "DISCARD")
         unit = await find_own_draft(desk, author, self._request.memory_unit_id)
         draft = desk.draft(self.message.epoch)

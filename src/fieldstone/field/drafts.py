@@ -8,7 +8,7 @@ from fieldstone.ports.views import UnitRow
 
 async def find_visible(desk: Desk, agent: AgentFacts, unit_id: str) -> UnitRow:
     unit = await desk.unit(unit_id)
-    if unit is None or (unit.mode == "draft" and unit.agent != agent.number):
+    if unit is None or desk.hides(unit, agent):
         raise UnitNotFound
     return unit
 

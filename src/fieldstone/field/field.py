@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Final, assert_never
+from typing import Final, NoReturn, assert_never
 
+import numpy as np
 import structlog
 from msgspec import Struct, field
 
 from fieldstone.audit.verify import Progress, Verification, verify
+from fieldstone.core.access import LOCAL, Caller
+from fieldstone.core.authority import LEAST_TO
 from fieldstone.core.conflicts import Conflict
-from fieldstone.core.errors import InvalidPayload, ShuttingDown, UnitNotFound
+from fieldstone.core.errors import Forbidden, InvalidPayload, ShuttingDown, UnitNotFound
 from fieldstone.core.events import Entry, UnitTexts, decode_entry
 from fieldstone.core.replies import AgentProfile, FieldCapabilities, FieldStatus, Reply
 from fieldstone.core.requests import (
@@ -41,18 +44,23 @@ from fieldstone.field.meanings import Meanings, OpenEmbedder, no_former
 from fieldstone.field.reads import Reads
 from fieldstone.field.rebuild import Rebuilt, rebuild
 from fieldstone.field.record import Recording
+from fieldstone.field.refusals import Refusals
 from fieldstone.field.register import Registering
 from fieldstone.field.retract import Retracting
 from fieldstone.field.second_reading import SecondReading
+from fieldstone.field.secrets import ListedSecret, Secrets, SecretScope
+from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
+from fieldstone.field.sweep import Sweeping, Swept
 from fieldstone.field.transfer import Imported, export, import_lines
 from fieldstone.field.work import Work
 from fieldstone.field.writer import Landed, Outcome, Writer
 from fieldstone.ports.embedder import Embedder
 from fieldstone.ports.judge import Judge
-from fieldstone.ports.lease import Holder, Lease
-from fieldstone.ports.store import Store
+from fieldstone.ports.lease import Holder
+from fieldstone.ports.store import Place, Store
 from fieldstone.ports.tokens import TokenCounter
+from fieldstone.ports.views import ConflictRow
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.projections.text_follower import TextFollower
 from fieldstone.redact import Harness
@@ -61,6 +69,7 @@ from fieldstone.retrieval.score import WEIGHTS
 logger = structlog.get_logger("fieldstone.field")
 
 PROTOCOL_VERSION: Final = "0.1.0"
+TENANT_SCOPE: Final = SecretScope(tenant=True)
 LOG_PAGE_ENTRIES: Final = 1_000
 
 
@@ -87,6 +96,9 @@ class Options(Struct, frozen=True):
     enrichment_timeout_ms: int = 50
     detect_conflicts: bool = True
     detection_timeout_ms: int = 50
+    vouch_authority: int = 0
+    cross_session: bool = False
+    refuse_secrets: bool = False
 
 
 class Models(Struct, frozen=True):
@@ -97,6 +109,12 @@ class Models(Struct, frozen=True):
     embedder: Embedder | None = None
     former: OpenEmbedder = no_former
     judge: Judge | None = None
+    shared: bool = False
+
+    async def close(self) -> None:
+        for model in (self.embedder, self.judge):
+            if model is not None:
+                await model.close()
 
 
 class LocalField:
@@ -110,17 +128,20 @@ class LocalField:
         clock: Clock,
         ids: Ids,
         harness: Callable[[], Harness],
+        secrets: Secrets,
         models: Models,
         options: Options,
-        lease: Lease | None = None,
+        place: Place | None = None,
     ) -> None:
         self._store = store
         self._state = state
         self._clock = clock
         self._ids = ids
-        self._cleaning = Cleaning(harness)
+        self._secrets = secrets
+        self._cleaning = Cleaning(harness, secrets)
         self._options = options
-        self._lease = lease
+        self._models = models
+        self._place = place
         self._follower = TextFollower(store)
         self._forgetting = Forgetting(store.replies, clock, after_ms=options.remember_replies_ms)
         self._meanings = Meanings(state, models.embedder, models.former, self._enriched)
@@ -132,9 +153,11 @@ class LocalField:
             ids,
             options.rules,
             self._follower.follow,
-            self._finish,
+            self._finish if self._follows(models) else None,
             self._recover,
+            refuse_secrets=options.refuse_secrets,
         )
+        self._refusals = Refusals(self._writer.leave, clock)
         self._detecting = Detecting(
             state,
             self._meanings,
@@ -144,7 +167,7 @@ class LocalField:
             self._writer.submit,
             lambda: self._writer.quiet,
             SecondReading(models.judge) if models.judge is not None else None,
-            enabled=options.detect_conflicts and options.rules.extended_scope,
+            enabled=self._detects,
             timeout_ms=options.detection_timeout_ms,
         )
         self._following = Following(
@@ -164,14 +187,33 @@ class LocalField:
             options.rules,
             log_reads=options.log_reads,
             weights=options.weights,
+            vouch_authority=options.vouch_authority,
+        )
+        self._sweeping = Sweeping(
+            state, self._cleaning, self._writer, self._follower, self._meanings, self._detecting.forget_texts
         )
         self._rebuilding: asyncio.Future[Rebuilt] | None = None
         self._closed = False
+
+    @property
+    def _detects(self) -> bool:
+        return self._options.detect_conflicts and self._options.rules.extended_scope
+
+    def _follows(self, models: Models) -> bool:
+        """Whether there is anything to find out about a unit once it is on disk."""
+        return models.embedder is not None or self._detects
 
     async def send(self, message: Message) -> Reply:
         """One operation: validated, then carried out."""
         if self._closed:
             raise ShuttingDown
+        try:
+            return await self._send(message)
+        except Forbidden as refused:
+            self._refusals.note(message.operation, refused, message.caller)
+            raise
+
+    async def _send(self, message: Message) -> Reply:
         check_message(message, self._options.rules)
         match message.request:
             case Attune() as request:
@@ -213,8 +255,9 @@ class LocalField:
     def writable(self) -> bool:
         return not self._closed
 
-    async def status(self) -> FieldStatus:
-        state, rules = self._state, self._options.rules
+    async def status(self, caller: Caller = LOCAL) -> FieldStatus:
+        self.require(caller, "read the field's status")
+        state, rules, sight = self._state, self._options.rules, self._reads.sight(caller)
         return FieldStatus(
             tenant=self._store.key.tenant,
             field=self._store.key.field,
@@ -222,45 +265,53 @@ class LocalField:
             conformance_level=rules.conformance_level,
             supported_operations=rules.supported_operations,
             protocol_version=PROTOCOL_VERSION,
-            units=state.columns.size,
+            units=int(np.count_nonzero(sight.units(state.columns.snapshot(state.epoch)))),
             agents=sum(agent.active for agent in state.agents.values()),
-            conflicts_open=len(await self._store.views.conflicts(UNRESOLVED_STATUSES)),
+            conflicts_open=len(await self._conflicts(UNRESOLVED_STATUSES, sight)),
             log_entries=state.head.seq,
             text_index_position=await self._store.text_index.position(),
-            embeddings=tuple(self._meanings.progress()),
-            detection_behind=self._detecting.behind,
-            store=self._store.description,
-            bytes=await self._store.bytes_used(),
+            embeddings=() if sight.hidden else tuple(self._meanings.progress()),  # they count what is hidden, too
+            detection_behind=0 if sight.hidden else self._detecting.behind,
+            store=self._store.description if caller.is_local else None,
+            bytes=await self._store.bytes_used() if caller.is_local else None,
             version=self._options.version,
         )
 
-    async def agents(self) -> Sequence[AgentProfile]:
+    async def agents(self, caller: Caller = LOCAL) -> Sequence[AgentProfile]:
+        self.require(caller, "list the agents")
         return [
             AgentProfile(agent.id, agent.role, agent.status, agent.interests, authority=agent.authority)
             for agent in self._state.agents.values()
         ]
 
-    async def conflicts(self, statuses: Sequence[ConflictStatus] | None = None) -> Sequence[Conflict]:
-        return await self._reads.reading.conflicts(await self._store.views.conflicts(statuses))
+    async def conflicts(
+        self, statuses: Sequence[ConflictStatus] | None = None, caller: Caller = LOCAL
+    ) -> Sequence[Conflict]:
+        self.require(caller, "list the conflicts")
+        return await self._reads.reading.conflicts(await self._conflicts(statuses, self._reads.sight(caller)))
 
-    async def unit(self, unit_id: str) -> MemoryUnit:
+    async def unit(self, unit_id: str, caller: Caller = LOCAL) -> MemoryUnit:
+        self.require(caller, "read a unit")
         row = await self._store.views.unit(unit_id)
-        if row is None:
+        if row is None or not self._reads.sight(caller).sees(row):
             raise UnitNotFound
         return (await self._reads.reading.units([row]))[0]
 
-    async def log(self, *, after: int = 0, limit: int = 100) -> LogPage:
+    async def log(self, *, after: int = 0, limit: int = 100, caller: Caller = LOCAL) -> LogPage:
+        self.require(caller, "read the log")
         if after < 0 or not 0 <= limit <= LOG_PAGE_ENTRIES:
             raise InvalidPayload(f"after must be at least 0, and limit from 0 to {LOG_PAGE_ENTRIES}.")
         stored = await self._store.log.read(after=after, limit=limit)
         lines = tuple(LogLine(decode_entry(entry.body), entry.hash.hex()) for entry in stored)
         return LogPage(lines, stored[-1].seq if stored and stored[-1].seq < self._state.head.seq else None)
 
-    async def verify(self, progress: Progress = lambda done: None) -> Verification:
+    async def verify(self, progress: Progress = lambda done: None, caller: Caller = LOCAL) -> Verification:
+        self.require(caller, "verify the log")
         return await verify(self._store, progress)
 
-    async def rebuild(self, progress: Progress = lambda done: None) -> Rebuilt:
+    async def rebuild(self, progress: Progress = lambda done: None, caller: Caller = LOCAL) -> Rebuilt:
         """Once begun it is finished, whether or not the caller stays: half an index would be worse than none."""
+        self.require(caller, "rebuild the views")
         self._rebuilding = asyncio.ensure_future(self._rebuild(progress))
         return await asyncio.shield(self._rebuilding)
 
@@ -270,10 +321,12 @@ class LocalField:
             await self._state.reload()
         return rebuilt
 
-    def export(self) -> AsyncIterator[bytes]:
+    def export(self, caller: Caller = LOCAL) -> AsyncIterator[bytes]:
+        self.require(caller, "export")
         return export(self._store)
 
-    async def import_lines(self, lines: Iterable[bytes]) -> Imported:
+    async def import_lines(self, lines: Iterable[bytes], caller: Caller = LOCAL) -> Imported:
+        self.require(caller, "import")
         async with self._writer.exclusive():
             state, rules, harness = self._state, self._options.rules, await self._cleaning.harness()
             clocks = Clocks(state.epoch, state.columns.newest_epoch)
@@ -281,14 +334,42 @@ class LocalField:
             if taken.imported.imported:
                 await self._state.absorb(taken.changes, taken.head, taken.epoch)
             self._follower.follow(taken.changes, taken.unit_texts)
+            await self._follower.replace(taken.late_texts())
             self._meanings.catch_up()
             self._detecting.defer(taken.unit_texts)
         return taken.imported
 
+    # --- known secrets ------------------------------------------------------------------------------------------------
+
+    async def put_secret(
+        self, secret_id: str, value: str, scope: SecretScope = TENANT_SCOPE, caller: Caller = LOCAL
+    ) -> bool:
+        """From now on it is found in every text. Whether it is weak: then only in plain form."""
+        self.require(caller, "manage secrets")
+        return self._secrets.put(secret_id, value, scope)
+
+    async def secrets(self, caller: Caller = LOCAL) -> Sequence[ListedSecret]:
+        """Ids and scopes; the values never come out again."""
+        self.require(caller, "manage secrets")
+        return self._secrets.list()
+
+    async def drop_secret(self, secret_id: str, caller: Caller = LOCAL) -> None:
+        self.require(caller, "manage secrets")
+        self._secrets.drop(secret_id)
+
+    async def sweep(self, progress: Progress = lambda done: None, caller: Caller = LOCAL) -> Swept:
+        """Clear secrets that became known late from every text that is stored."""
+        self.require(caller, "sweep")
+        return await self._sweeping.sweep(progress)
+
+    def scrub(self, text: str) -> str:
+        """A text that is about to leave in an error or a log line, without what this tenant calls a secret."""
+        return self._cleaning.scrub(text)
+
     def announce(self, holder: Holder) -> None:
         """Tell others that want this store where it can be reached."""
-        if self._lease is not None:
-            self._lease.announce(holder)
+        if self._place is not None:
+            self._place.announce(holder)
 
     def warm_up(self) -> None:
         """Load in the background what the first RECORD would wait for."""
@@ -301,6 +382,7 @@ class LocalField:
         self._closed = True
         if self._rebuilding is not None:
             await asyncio.wait([self._rebuilding])
+        self._refusals.flush()
         await self._writer.drain()
         await self._detecting.close()
         await self._following.close()
@@ -308,9 +390,26 @@ class LocalField:
         await self._meanings.close()
         await self._forgetting.close()
         await self._follower.close()
+        if not self._models.shared:
+            await self._models.close()
         await self._store.close()
-        if self._lease is not None:
-            self._lease.release()
+        if self._place is not None:
+            await self._place.close()
+
+    def require(self, caller: Caller, what: str) -> None:
+        """The authority for it, by the table of `core/authority`. A refusal goes on record."""
+        try:
+            caller.check(LEAST_TO[what], f"To {what}")
+        except Forbidden as refused:
+            self.refuse(caller, what, refused)
+
+    def refuse(self, caller: Caller, what: str, error: Forbidden) -> NoReturn:
+        """Raise it, and put it on record."""
+        self._refusals.note(what, error, caller)
+        raise error
+
+    async def _conflicts(self, statuses: Sequence[ConflictStatus] | None, sight: Sight) -> Sequence[ConflictRow]:
+        return await sight.conflicts(await self._store.views.conflicts(statuses), self._store.views)
 
     async def _finish(self, landed: Sequence[Landed], outcomes: list[Outcome], texts: Mapping[int, UnitTexts]) -> None:
         await self._following.finish(landed, outcomes, texts)
@@ -340,12 +439,26 @@ async def open_local(
     clock: Clock,
     ids: Ids,
     harness: Callable[[], Harness],
+    secrets: Secrets,
     models: Models,
     options: Options,
-    lease: Lease | None = None,
+    place: Place | None = None,
 ) -> LocalField:
-    """Read the state back from the store, let the index catch up, and the field is ready."""
-    state = await FieldState.load(store)
-    field = LocalField(store, state, clock=clock, ids=ids, harness=harness, models=models, options=options, lease=lease)
+    """Read the state back from the store, let the index catch up, and the field is ready.
+
+    A `place` that is the field's alone is closed with it.
+    """
+    state = await FieldState.load(store, cross_session=options.cross_session)
+    field = LocalField(
+        store,
+        state,
+        clock=clock,
+        ids=ids,
+        harness=harness,
+        secrets=secrets,
+        models=models,
+        options=options,
+        place=place,
+    )
     await field.start()
     return field

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, json, structs
 
 from fieldstone.core.errors import FieldError
 from fieldstone.core.events import UnitEchoed, UnitEnriched, UnitPending, UnitTexts
-from fieldstone.core.replies import Accepted, Done, Reply, Warning
+from fieldstone.core.replies import Accepted, Reply, Warning
 from fieldstone.core.text import CleanText
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.detecting import Detecting
@@ -20,7 +20,7 @@ from fieldstone.field.echoes import find_echo
 from fieldstone.field.idempotency import Fingerprint
 from fieldstone.field.meanings import Meanings
 from fieldstone.field.state import FieldState
-from fieldstone.field.work import Work
+from fieldstone.field.work import NO_ANSWER, Wordless, Work
 from fieldstone.field.writer import Landed, Outcome
 from fieldstone.ports.replies import RememberedReply
 from fieldstone.ports.world import Clock
@@ -146,7 +146,7 @@ class Following:
                 found.conflicts = tuple(detected.get(unit, ()))
 
 
-class Marking:
+class Marking(Wordless):
     """Statuses and echoes go on record, with the answers as they were completed.
 
     `lacks` says whether a unit is still without its vector: one that has got it meanwhile is not pending any more.
@@ -159,12 +159,6 @@ class Marking:
         self._remembered = remembered
         self._lacks = lacks
 
-    def texts(self) -> Sequence[str]:
-        return ()
-
-    def names(self) -> Sequence[tuple[str, str]]:
-        return ()
-
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         draft = desk.quiet_draft(desk.epoch)
         for unit, found in self._findings.items():
@@ -174,21 +168,15 @@ class Marking:
                 draft.append(UnitEchoed(unit=unit, of=found.echo_of))
         for reply in self._remembered:
             desk.remember(reply)
-        return draft, _NO_ANSWER
+        return draft, NO_ANSWER
 
 
-class Enriching:
+class Enriching(Wordless):
     """Units that were pending have their embedding."""
 
     def __init__(self, units: Sequence[int]) -> None:
         self._units = units
         self.told: list[int] = []
-
-    def texts(self) -> Sequence[str]:
-        return ()
-
-    def names(self) -> Sequence[tuple[str, str]]:
-        return ()
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         draft = desk.quiet_draft(desk.epoch)
@@ -196,10 +184,7 @@ class Enriching:
             if (await desk.unit_at(unit)).status == "pending_enrichment":
                 draft.append(UnitEnriched(unit=unit))
                 self.told.append(unit)
-        return draft, _NO_ANSWER
-
-
-_NO_ANSWER = Done("", 0)  # nobody waits for these
+        return draft, NO_ANSWER
 
 
 def _completed(answer: Accepted, found: Finding) -> Accepted:

@@ -21,9 +21,11 @@ def fingerprint(message: Message, digest_key: bytes) -> Fingerprint | None:
     """None where the message has no id of its own: it cannot come again."""
     if message.id is None:
         return None
+    # Only whoever asked gets the answer again: the same message of another credential is another message.
+    sender = "" if message.caller.credential is None else f"{message.caller.credential}\0"
     asked = _encoder.encode((message.operation, message.session_id, message.request))
     return Fingerprint(
-        blake2b(f"{message.agent_id}\0{message.id}".encode(), key=digest_key, digest_size=16).digest(),
+        blake2b(f"{sender}{message.agent_id}\0{message.id}".encode(), key=digest_key, digest_size=16).digest(),
         blake2b(asked, key=digest_key, digest_size=16).digest(),
         message.operation,
     )

@@ -143,8 +143,6 @@ class Meanings:
         for each in (self._serving, self._preparing, self._replaced):
             if each is not None:
                 await each.close()
-        if self._embedder is not None:
-            await self._embedder.close()
 
     # --- opening ------------------------------------------------------------------------------------------------------
 

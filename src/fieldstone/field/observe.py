@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 from fieldstone.core.errors import AgentNotRegistered
 from fieldstone.core.events import ClockRaised, ConflictsListed, ContextAttuned, HintText
-from fieldstone.core.replies import Done, Reply
+from fieldstone.core.replies import Reply
 from fieldstone.core.requests import Message
 from fieldstone.core.text import CleanText
 from fieldstone.field.desk import Desk, Draft
-
-_NO_ANSWER = Done("", 0)  # nobody waits for these
+from fieldstone.field.work import NO_ANSWER, Wordless
 
 
 class Observing:
@@ -32,23 +31,18 @@ class Observing:
             raise AgentNotRegistered
         draft = desk.quiet_draft(self._epoch)
         draft.append(self._event, HintText(clean[0]) if clean else None)
-        return draft, _NO_ANSWER
+        return draft, NO_ANSWER
 
 
-class RaisingClock:
+class RaisingClock(Wordless):
     """A later epoch that a read brought is on disk before the answer tells it on: a poller relies on it."""
 
     def __init__(self, message: Message) -> None:
         self.message = message
-
-    def texts(self) -> Sequence[str]:
-        return ()
-
-    def names(self) -> Sequence[tuple[str, str]]:
-        return ()
+        self._epoch = message.epoch
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
-        draft = desk.quiet_draft(self.message.epoch)
+        draft = desk.quiet_draft(self._epoch)
         if draft.epoch > desk.epoch:
             draft.append(ClockRaised())
-        return draft, _NO_ANSWER
+        return draft, NO_ANSWER

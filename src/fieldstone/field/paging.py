@@ -12,9 +12,8 @@ from fieldstone.core.vocabulary import SHOWN_STATUSES, UNRESOLVED_STATUSES
 from fieldstone.field.ranking import Ranking
 from fieldstone.field.reads import Reads
 from fieldstone.ports.views import UnitRow
-from fieldstone.projections.columns import Snapshot
+from fieldstone.projections.columns import Mask, Snapshot
 from fieldstone.retrieval.budget import Piece, condense, pack
-from fieldstone.retrieval.candidates import Mask
 from fieldstone.retrieval.duplicates import find_duplicates
 from fieldstone.retrieval.page import Rows, by_epoch, by_relevance, pool_of
 

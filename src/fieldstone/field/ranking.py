@@ -1,7 +1,7 @@
 """What every unit is worth to one request: the indexes are asked, and what they know becomes factors."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,10 +11,10 @@ from fieldstone.core.agents import AgentFacts
 from fieldstone.core.requests import Attune
 from fieldstone.field.reads import Reads
 from fieldstone.ports.embedder import EmbeddingFailed
-from fieldstone.projections.columns import STATUS_CODES, Snapshot
+from fieldstone.projections.columns import STATUS_CODES, Mask, Snapshot
 from fieldstone.projections.meaning import ELSEWHERE_PRIOR, SESSION_PRIOR, Lie
 from fieldstone.projections.vector_index import Rows
-from fieldstone.retrieval.candidates import Filter, Mask, candidates
+from fieldstone.retrieval.candidates import Filter, candidates
 from fieldstone.retrieval.lexical import LexicalMatch
 from fieldstone.retrieval.proximity import MOST_SEEDS, proximity
 from fieldstone.retrieval.score import (
@@ -57,15 +57,17 @@ class Ranking(Struct, frozen=True):
     model_silent: bool = False  # the embedding model did not answer: words decided alone
 
 
-async def rank(reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot, mask: Mask) -> Ranking:
+async def rank(
+    reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot, mask: Mask, hidden: Collection[int]
+) -> Ranking:
     """`mask`: the candidates. What stands beside a candidate may count although it is none itself: the caller's own
     unit may be the question, and a filter does not change what a unit is worth."""
     asked = _asked(reads, caller, request, units)
-    visible = candidates(units, Filter(caller.number, include_own=True, include_archived=True), reads.relations)
+    visible = candidates(units, Filter(caller.number, hidden, include_own=True, include_archived=True), reads.relations)
     # Meaning is looked for in a thread; whatever needs no vector is done meanwhile.
     nearing = asyncio.ensure_future(_near(reads, units, asked, (visible | mask, mask)))
     try:
-        by_hint, by_interests = await _search(reads, caller, request, units, asked)
+        by_hint, by_interests = await _search(reads, caller, request, units, asked, hidden)
         lexical = by_hint.shares(units)
         kept = await _kept_factors(reads, units, request.scope.role)
         factors = {**kept.factors, **await _standing_factors(reads, caller, request, units, visible)}
@@ -101,15 +103,25 @@ def _asked(reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot) -
 
 
 async def _search(
-    reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot, asked: Asked
+    reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot, asked: Asked, hidden: Collection[int]
 ) -> tuple[LexicalMatch, LexicalMatch]:
     tail = reads.tail()  # before the search: what leaves the tail meanwhile is in the index by then
     drafts = reads.drafts(_own_drafts(units, caller)) if request.scope.include_drafts else {}
     most = max(LEAST_POSTINGS, int(units.size * POSTINGS_SHARE))
     queries = (asked.hint, asked.interests)
     found = await reads.text_index.search([list(query.words.values()) for query in queries], most_postings=most)
-    by_hint, by_interests = (LexicalMatch(*each, tail, drafts) for each in zip(queries, found, strict=True))
+    unseen = _committed_in(units, hidden)
+    by_hint, by_interests = (LexicalMatch(*each, tail, drafts, unseen) for each in zip(queries, found, strict=True))
     return by_hint, by_interests
+
+
+def _committed_in(units: Snapshot, sessions: Collection[int]) -> Rows:
+    """The seqs of the committed units in these sessions."""
+    if not sessions:
+        return np.empty(0, np.int64)
+    is_there = np.isin(units.session, np.fromiter(sessions, np.int64)) & (units.status != STATUS_CODES["draft"])
+    seqs: Rows = units.seq[is_there]
+    return seqs
 
 
 async def _near(

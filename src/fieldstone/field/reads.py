@@ -3,14 +3,16 @@
 import functools
 from collections.abc import Mapping, Sequence
 
-from fieldstone.core import clock
+from fieldstone.core import access, clock
+from fieldstone.core.access import Caller
 from fieldstone.core.agents import AgentFacts
-from fieldstone.core.errors import AgentNotRegistered, StorageFull
+from fieldstone.core.errors import StorageFull
 from fieldstone.core.events import ConflictsListed, ContextAttuned, UnitTexts, decode_texts
 from fieldstone.core.requests import Message
 from fieldstone.core.validate import Rules
 from fieldstone.field.meanings import Meanings
 from fieldstone.field.observe import Observing, RaisingClock
+from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
 from fieldstone.field.writer import Writer
 from fieldstone.ports.text_index import TextIndex
@@ -39,6 +41,7 @@ class Reads:
         *,
         log_reads: bool,
         weights: Mapping[str, float],
+        vouch_authority: int = 0,
     ) -> None:
         self._state = state
         self._writer = writer
@@ -49,6 +52,7 @@ class Reads:
         self.counter = counter
         self.kept_factors: tuple[tuple[int, int, str], Kept] | None = None
         self.weights = weights
+        self.vouch_authority = vouch_authority
         self.reading = Reading(state.store, state.names)
 
     @property
@@ -89,11 +93,20 @@ class Reads:
     def text_index(self) -> TextIndex:
         return self._state.store.text_index
 
-    def active_agent(self, agent_id: str) -> AgentFacts:
-        agent = self._state.agents.get(agent_id)
-        if agent is None or not agent.active:
-            raise AgentNotRegistered
-        return agent
+    def speaker(self, message: Message) -> AgentFacts:
+        """The agent that sent the message."""
+        return access.speaker(self._state.agents.get(message.agent_id), message.caller)
+
+    def sight_of(self, agent: AgentFacts) -> Sight:
+        return Sight(frozenset((agent.number,)), self._state.hidden_from((agent.number,)))
+
+    def sight(self, caller: Caller) -> Sight:
+        """What a request sees that names no agent: an operator all of it, others what their agents see."""
+        if caller.sees_all:
+            return Sight(None)
+        agents = self._state.agents.values()
+        numbers = frozenset(agent.number for agent in agents if caller.may_take(agent.id, agent.credential))
+        return Sight(numbers, self._state.hidden_from(numbers))
 
     def snapshot(self) -> Snapshot:
         return self._state.columns.snapshot(self._state.epoch)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from fieldstone.core.authority import RECORD_COMMITTED, RECORD_DIRECTIVE, RECORD_DRAFT, check_authority
+from fieldstone.core.errors import Forbidden, RateLimited
 from fieldstone.core.events import LoggedRelation, UnitRecorded, UnitTexts
 from fieldstone.core.replies import Accepted
 from fieldstone.core.requests import Message, Record
@@ -11,6 +12,7 @@ from fieldstone.core.text import CleanText
 from fieldstone.core.units import Confidence, Intent
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.relate import find_target, relate
+from fieldstone.field.trust import trust_of
 from fieldstone.ports.world import Ids
 
 _NO_INTENT = Intent()
@@ -48,13 +50,16 @@ class Recording:
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Accepted]:
         request, message = self._request, self.message
-        author = desk.active_agent(message.agent_id)
+        author = desk.speaker(message)
         needed = RECORD_COMMITTED if request.mode == "committed" else RECORD_DRAFT
         check_authority(author.authority, needed, f"RECORD of a {request.mode} unit")
         if request.type == "human_directive":
             check_authority(author.authority, RECORD_DIRECTIVE, "RECORD of a human_directive")
+        self._check_quota(desk)
         draft = desk.draft(message.epoch)
         texts, session, task = self._arrange(clean)
+        if session is not None and desk.is_closed_to(await desk.number("session", session), author):
+            raise Forbidden("This session is closed: only its members record in it.")
         targets = [await find_target(desk, author, relation) for relation in request.relations or ()]
         logged = tuple(
             LoggedRelation(relation.type, target.seq if target else None)
@@ -74,6 +79,7 @@ class Recording:
                 task=task_number,
                 score=self._confidence.score,
                 relations=logged,
+                trust=trust_of(request.type, author.authority, targets, request.relations or ()),
             ),
             texts,
         )
@@ -81,6 +87,14 @@ class Recording:
         if logged and request.mode == "committed":
             conflicts = await relate(draft, desk, self._ids, author, seq, request.type, logged, texts.descriptions)
         return draft, Accepted(unit_id, draft.epoch, tuple(conflicts))
+
+    def _check_quota(self, desk: Desk) -> None:
+        caller = self.message.caller
+        if caller.quota_units is not None and desk.units_by(caller.credential) >= caller.quota_units:
+            raise RateLimited(
+                f"This key's quota of {caller.quota_units} units is used up.",
+                suggested_action="Ask the operator for a larger quota.",
+            )
 
     def _arrange(self, clean: Sequence[CleanText]) -> tuple[UnitTexts, CleanText | None, CleanText | None]:
         """The clean texts back in their places, in the order in which `texts` and `names` gave them."""

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from fieldstone.core.agents import check_move
-from fieldstone.core.errors import AgentIdTaken, UnsupportedOperation
+from fieldstone.core.agents import AgentFacts, check_move
+from fieldstone.core.errors import AgentIdTaken, Forbidden, UnsupportedOperation
 from fieldstone.core.events import AgentRegistered, AgentTexts
 from fieldstone.core.limits import DEFAULT_AUTHORITY
 from fieldstone.core.replies import AgentProfile, FieldCapabilities, Registered
@@ -30,17 +30,36 @@ class Registering:
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Registered]:
         self._check_required_operations()
         role, *interests, agent_id = clean
-        known = desk.agent(agent_id)
-        if known is not None:
-            if known.active:
-                raise AgentIdTaken
-            check_move(agent_id, known.status, "idle")
+        authority = self._authority()
+        self._check_id(agent_id, desk.agent(agent_id))
         draft = desk.draft(self.message.epoch)
         number = await draft.number_of("agent", agent_id)
-        authority = DEFAULT_AUTHORITY if self._request.authority is None else self._request.authority
-        draft.append(AgentRegistered(agent=number, authority=authority), AgentTexts(role, tuple(interests)))
+        draft.append(
+            AgentRegistered(agent=number, authority=authority, credential=self.message.caller.credential),
+            AgentTexts(role, tuple(interests)),
+        )
         profile = AgentProfile(agent_id, role, "idle", tuple(interests), authority=authority)
         return draft, Registered(profile, self._capabilities, draft.epoch)
+
+    def _authority(self) -> int:
+        """What is claimed, as far as the credential grants it."""
+        caller, claimed = self.message.caller, self._request.authority
+        if claimed is None:
+            return min(DEFAULT_AUTHORITY, caller.authority)
+        if claimed > caller.authority:
+            raise Forbidden(f"authority {claimed} was claimed, and this key grants {caller.authority}.")
+        return claimed
+
+    def _check_id(self, agent_id: str, known: AgentFacts | None) -> None:
+        caller = self.message.caller
+        if known is not None and known.active:
+            raise AgentIdTaken
+        if caller.agents is not None and agent_id not in caller.agents:
+            raise Forbidden("This key is for other agents.")
+        if known is not None:
+            if not caller.may_take(agent_id, known.credential):
+                raise AgentIdTaken("An agent of this id was registered with another credential.")
+            check_move(agent_id, known.status, "idle")
 
     def _check_required_operations(self) -> None:
         supported = self._capabilities.supported_operations

@@ -25,16 +25,16 @@ from fieldstone.ports.world import Ids
 
 Departure = Literal["superseded", "retracted"]
 
-_MUST_EXIST = ("contradicts", "supersedes")
+MUST_EXIST = ("contradicts", "supersedes")
 _GONE = ("superseded", "retracted")
 
 
 async def find_target(desk: Desk, author: AgentFacts, relation: Relation) -> UnitRow | None:
     """The unit that a relation points to, or None where it may point beyond the Field."""
     target = await desk.unit(relation.target_id)
-    if target is not None and target.mode == "draft" and target.agent != author.number:
-        target = None  # nobody learns of another's draft
-    if relation.type not in _MUST_EXIST:
+    if target is not None and desk.hides(target, author):
+        target = None  # nobody learns of another's draft, or of what is in a closed session
+    if relation.type not in MUST_EXIST:
         return target
     if target is None:
         raise UnitNotFound(f"There is no memory unit for the {relation.type} relation to point to.")

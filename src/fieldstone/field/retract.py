@@ -25,7 +25,7 @@ class Retracting:
         return ()
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Done]:
-        by = desk.active_agent(self.message.agent_id)
+        by = desk.speaker(self.message)
         unit = await find_visible(desk, by, self._request.memory_unit_id)
         if unit.agent != by.number:
             check_authority(by.authority, RETRACT_ANOTHERS, "RETRACT of another agent's unit")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from fieldstone.ports.views import Change, KeepHint, PutAgent, PutConflict
 from fieldstone.projections.columns import UnitColumns
 from fieldstone.projections.names import Names
 from fieldstone.projections.relations import Relations
+from fieldstone.projections.sessions import Sessions
 
 LOAD_BATCH_UNITS: Final = 2_000
 
@@ -23,12 +24,14 @@ LOAD_BATCH_UNITS: Final = 2_000
 class FieldState:
     """The published state: what is committed. Only the writer changes it, after a commit."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, cross_session: bool = False) -> None:
         self.store = store
+        self.cross_session = cross_session
         self.names = Names(store.views, store.texts, store.digest_key)
         self.agents: dict[str, AgentFacts] = {}
         self.columns = UnitColumns()
         self.relations = Relations()
+        self.sessions = Sessions()
         self.recent = RecentReads()
         self._disputes: set[tuple[int, int]] = set()
         self.hints: deque[int] = deque()
@@ -37,8 +40,8 @@ class FieldState:
         self._epoch_waiters: list[tuple[int, asyncio.Future[None]]] = []
 
     @classmethod
-    async def load(cls, store: Store) -> "FieldState":
-        state = cls(store)
+    async def load(cls, store: Store, *, cross_session: bool = False) -> "FieldState":
+        state = cls(store, cross_session=cross_session)
         await state.reload()
         return state
 
@@ -51,12 +54,13 @@ class FieldState:
         hints = deque(await self.store.views.hints())
         columns = await self._load_columns()
         relations = Relations(await self.store.views.relations())
+        sessions = Sessions(await self.store.views.members())
         disputes = {_pair(row.unit_a, row.unit_b) for row in await self.store.views.conflicts()}
         recent = await RecentReads.read_back(self.store.log, head.seq)
         await self._load_agents()
         # All of it is read: a store that cannot be read leaves what was published.
         self.head, self.hints, self.columns, self.relations = head, hints, columns, relations
-        self._disputes, self.recent = disputes, recent
+        self.sessions, self._disputes, self.recent = sessions, disputes, recent
         self.publish_epoch(epoch)
 
     async def absorb(self, changes: Sequence[Change], head: Head, epoch: int) -> None:
@@ -70,8 +74,9 @@ class FieldState:
         self.publish_epoch(epoch)
 
     def note(self, changes: Sequence[Change]) -> None:
-        """Changes are on disk: relations and conflicts among them count from now on."""
+        """Changes are on disk: relations, members and conflicts among them count from now on."""
         self.relations.apply(changes)
+        self.sessions.apply(changes)
         for change in changes:
             if isinstance(change, PutConflict):
                 self._disputes.add(_pair(change.row.unit_a, change.row.unit_b))
@@ -79,6 +84,10 @@ class FieldState:
     def in_dispute(self, unit: int, other: int) -> bool:
         """Whether there is a conflict of the two on record, whatever became of it."""
         return _pair(unit, other) in self._disputes
+
+    def hidden_from(self, agents: Collection[int]) -> frozenset[int]:
+        """The sessions that these agents do not see into, unless the field lets everyone see across sessions."""
+        return frozenset() if self.cross_session else self.sessions.hidden_from(agents)
 
     def publish_epoch(self, epoch: int) -> None:
         self.epoch = epoch
@@ -101,7 +110,13 @@ class FieldState:
                 self._epoch_waiters.remove(waiter)
         return True
 
+    async def reload_names(self) -> None:
+        """Texts of names or roles were replaced: nothing that was read of the old ones counts any more."""
+        self.names.forget()
+        await self._load_agents()
+
     async def _load_agents(self) -> None:
+        agents: dict[str, AgentFacts] = {}
         rows = await self.store.views.agents()
         texts = await self.store.texts.get([row.registration for row in rows])
         for row in rows:
@@ -109,7 +124,7 @@ class FieldState:
             self.names.learn("agent", name, row.agent)
             stored = texts.get(row.registration)
             told = decode_texts(stored.body, AgentTexts) if stored else None
-            self.agents[name] = AgentFacts(
+            agents[name] = AgentFacts(
                 id=name,
                 number=row.agent,
                 registration=row.registration,
@@ -117,7 +132,9 @@ class FieldState:
                 authority=row.authority,
                 role=told.role if told else "",
                 interests=told.interests if told else (),
+                credential=row.credential,
             )
+        self.agents = agents
 
     async def _load_columns(self) -> UnitColumns:
         columns = UnitColumns()

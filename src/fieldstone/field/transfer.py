@@ -2,6 +2,8 @@
 
 An import continues an empty field, or one that holds the beginning of the same history: entries that are there
 already are skipped, so an import that broke off goes on where it was. Another history is refused.
+
+A text that was replaced stands beside the entry that says so, whose hash proves it: the original one is nowhere.
 """
 
 import asyncio
@@ -14,19 +16,12 @@ from fieldstone.core.chain import link, seal
 from fieldstone.core.errors import InvalidPayload, SecretLeakage
 from fieldstone.core.events import (
     EXPENDABLE_TEXTS,
-    AgentRegistered,
-    AgentTexts,
-    ConfidenceTexts,
-    ContextAttuned,
+    AnyEvent,
+    ContentReplaced,
     Entry,
-    HintText,
-    NameCoined,
-    NameText,
-    ReasonText,
     TextBundle,
-    UnitCommitted,
-    UnitRecorded,
     UnitTexts,
+    bundle_type,
     decode_entry,
     decode_texts,
 )
@@ -34,7 +29,7 @@ from fieldstone.core.validate import Rules
 from fieldstone.field.foreign import Clocks, ForeignEntries
 from fieldstone.ports.log import Head, StoredEntry, StoredText
 from fieldstone.ports.store import Commit, Store
-from fieldstone.ports.views import Change
+from fieldstone.ports.views import Change, PutUnit
 from fieldstone.projections.views import NameDigest, project
 from fieldstone.redact import Harness
 
@@ -50,6 +45,7 @@ class Line(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     hash: str
     salt: str | None = None
     text: Raw = NO_TEXT  # not `Raw | None`: in a union msgspec takes nothing but the null
+    replaced: bool = False  # the text stands beside a later entry
 
 
 class Imported(Struct, frozen=True):
@@ -66,13 +62,20 @@ class Taken(Struct, frozen=True):
     head: Head
     epoch: int
 
+    def late_texts(self) -> dict[int, UnitTexts]:
+        """Those of units that came before, and whose texts were replaced."""
+        new = {change.row.seq for change in self.changes if isinstance(change, PutUnit)}
+        return {seq: texts for seq, texts in self.unit_texts.items() if seq not in new}
+
 
 async def export(store: Store) -> AsyncIterator[bytes]:
     """Lines, in batches that end with a newline."""
     after = 0
     while entries := await store.log.read(after=after, limit=BATCH_ENTRIES):
-        texts = await store.texts.get([entry.seq for entry in entries])
-        yield b"".join(json.encode(_line(entry, texts.get(entry.seq))) + b"\n" for entry in entries)
+        decoded = [decode_entry(stored.body) for stored in entries]
+        texts = await store.texts.get([_beside(entry) for entry in decoded])
+        lines = (_line(*each, texts.get(_beside(each[1]))) for each in zip(entries, decoded, strict=True))
+        yield b"".join(json.encode(line) + b"\n" for line in lines)
         after = entries[-1].seq
 
 
@@ -88,6 +91,7 @@ async def import_lines(
     """Take in what continues this field's history. All of it is checked before any of it is written."""
     entries: list[StoredEntry] = []
     texts: list[StoredText] = []
+    replaced: list[StoredText] = []
     changes: list[Change] = []
     unit_texts: dict[int, UnitTexts] = {}
     foreign = ForeignEntries(store, clocks, rules, name_digest)
@@ -102,24 +106,37 @@ async def import_lines(
             continue
         head = _check_next(stored, entry, head, number)
         _refuse_secrets(stored.body, entry, number, harness)
-        bundle = _check_text(line, entry, number, harness, texts)
-        await foreign.check(entry, bundle, number)
+        told = await foreign.event(_beside(entry)) if isinstance(entry.event, ContentReplaced) else entry.event
+        bundle = _check_text(line, entry, told, number, harness, replaced if told is not entry.event else texts)
+        await foreign.check(entry, bundle, number, replaced=line.replaced)
         entries.append(stored)
         if isinstance(bundle, UnitTexts):
-            unit_texts[entry.seq] = bundle
+            unit_texts[_beside(entry)] = bundle
         changes.extend(project(entry, bundle, name_digest))
         epoch = entry.epoch
         if number % LINES_A_TURN == 0:
             await asyncio.sleep(0)  # a long import lets others have their turn
     if entries:
-        await store.commit(Commit(entries, texts, changes))
+        await store.commit(Commit(entries, texts, changes, replaced_texts=replaced))
     return Taken(Imported(len(entries), skipped), changes, unit_texts, head, epoch)
 
 
-def _line(entry: StoredEntry, text: StoredText | None) -> Line:
+def _beside(entry: Entry) -> int:
+    """The entry beside which the text of this line lies."""
+    return entry.event.entry if isinstance(entry.event, ContentReplaced) else entry.seq
+
+
+def _text_hash(entry: Entry) -> str | None:
+    return entry.event.text if isinstance(entry.event, ContentReplaced) else entry.text
+
+
+def _line(stored: StoredEntry, entry: Entry, text: StoredText | None) -> Line:
+    body, link = Raw(stored.body), stored.hash.hex()
     if text is None:
-        return Line(Raw(entry.body), entry.hash.hex())
-    return Line(Raw(entry.body), entry.hash.hex(), text.salt.hex(), Raw(text.body))
+        return Line(body, link)
+    if seal(text.salt, text.body) != _text_hash(entry):
+        return Line(body, link, replaced=True)
+    return Line(body, link, text.salt.hex(), Raw(text.body))
 
 
 def _read(raw: bytes, number: int) -> tuple[Line, Entry, StoredEntry]:
@@ -149,17 +166,22 @@ def _check_next(stored: StoredEntry, entry: Entry, head: Head, number: int) -> H
     return Head(entry.seq, stored.hash)
 
 
-def _check_text(line: Line, entry: Entry, number: int, harness: Harness, texts: list[StoredText]) -> TextBundle | None:
+def _check_text(
+    line: Line, entry: Entry, told: AnyEvent | None, number: int, harness: Harness, texts: list[StoredText]
+) -> TextBundle | None:
+    """`told`: the event whose text it is."""
     if line.text == NO_TEXT or line.salt is None:
-        if entry.text is not None and not isinstance(entry.event, EXPENDABLE_TEXTS):
+        if _text_hash(entry) is not None and not (line.replaced or isinstance(told, EXPENDABLE_TEXTS)):
             raise InvalidPayload(f"line {number}: the text of entry {entry.seq} is missing.")
         return None
+    if told is None:
+        raise InvalidPayload(f"line {number}: entry {entry.seq} replaces the text of an entry that is not there.")
     try:
-        stored = StoredText(entry.seq, bytes.fromhex(line.salt), bytes(line.text))
-        bundle = decode_texts(stored.body, _bundle_type(entry))
+        stored = StoredText(_beside(entry), bytes.fromhex(line.salt), bytes(line.text))
+        bundle = decode_texts(stored.body, bundle_type(told))
     except (MsgspecError, ValueError) as error:
         raise InvalidPayload(f"line {number}: the text of entry {entry.seq} cannot be read.") from error
-    if seal(stored.salt, stored.body) != entry.text:
+    if seal(stored.salt, stored.body) != _text_hash(entry):
         raise InvalidPayload(f"line {number}: the text of entry {entry.seq} is not the one that was written.")
     _refuse_secrets(stored.body, entry, number, harness)
     texts.append(stored)
@@ -170,19 +192,3 @@ def _refuse_secrets(body: bytes, entry: Entry, number: int, harness: Harness) ->
     """An export is text from outside like any other. It cannot be rewritten here without breaking its chain."""
     if harness.clean_one(body.decode()).found:
         raise SecretLeakage(f"line {number}: entry {entry.seq} holds what looks like a secret.")
-
-
-def _bundle_type(entry: Entry) -> type[TextBundle]:
-    match entry.event:
-        case NameCoined():
-            return NameText
-        case AgentRegistered():
-            return AgentTexts
-        case UnitRecorded():
-            return UnitTexts
-        case UnitCommitted():
-            return ConfidenceTexts
-        case ContextAttuned():
-            return HintText
-        case _:
-            return ReasonText

@@ -22,11 +22,13 @@ from fieldstone.field.desk import Desk
 from fieldstone.field.forgetting import Forgetting
 from fieldstone.field.idempotency import Fingerprint
 from fieldstone.field.state import FieldState
+from fieldstone.field.trails import Key, Trails
 from fieldstone.field.work import Work
 from fieldstone.ports.replies import RememberedReply
 from fieldstone.ports.views import Change
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.redact import CleanGroup, Harness
+from fieldstone.redact.seams import Trail
 
 MOST_REQUESTS_A_GROUP: Final = 256  # bounds what one caller waits for
 SCANNED_ON_THE_SPOT_CHARS: Final = 65_536  # 64 requests of usual size, or 0.3 ms; a hit costs a few times that
@@ -73,6 +75,14 @@ class Repeat(NamedTuple):
     key: bytes
 
 
+class _Asked(NamedTuple):
+    """A request with its texts, as they came and clean."""
+
+    waiting: Waiting
+    texts: Sequence[str]
+    clean: CleanGroup
+
+
 class Written(NamedTuple):
     """What became of a group."""
 
@@ -86,7 +96,8 @@ Finish = Callable[[Sequence[Landed], list[Outcome], Mapping[int, UnitTexts]], Aw
 
 
 class Writer:
-    """`finish` looks at units that are on disk before their answers go out, and may complete the answers."""
+    """`finish` looks at units that are on disk before their answers go out, and may complete the answers. None: they
+    are complete."""
 
     def __init__(
         self,
@@ -97,11 +108,14 @@ class Writer:
         ids: Ids,
         rules: Rules,
         after_commit: Callable[[Sequence[Change], Mapping[int, UnitTexts]], None],
-        finish: Finish,
+        finish: Finish | None,
         recover: Callable[[], Awaitable[None]],
+        *,
+        refuse_secrets: bool = False,
     ) -> None:
         self._state = state
         self._cleaning = cleaning
+        self._trails = Trails(state)
         self._forgetting = forgetting
         self._clock = clock
         self._ids = ids
@@ -111,6 +125,7 @@ class Writer:
         self._finishing: set[asyncio.Task[None]] = set()
         self._incomplete: dict[bytes, asyncio.Future[Outcome]] = {}  # answers that may still change, by message
         self._recover = recover
+        self._refuse_secrets = refuse_secrets
         self._queue: list[Waiting] = []
         self._running: asyncio.Task[None] | None = None
         self._quiet: asyncio.TimerHandle | None = None
@@ -183,6 +198,9 @@ class Writer:
 
     def _complete_soon(self, group: Sequence[Waiting], written: Written) -> None:
         """The next group need not wait until this one's answers are complete."""
+        if self._finish is None:
+            _resolve_all(dict(enumerate(group)), written.outcomes)
+            return
         loop = asyncio.get_running_loop()
         for each in written.landed:
             if each.fingerprint is not None:
@@ -194,14 +212,16 @@ class Writer:
         for start in range(0, len(written.landed), FINISHED_TOGETHER):
             landed = written.landed[start : start + FINISHED_TOGETHER]
             theirs = {each.at: waiting.pop(each.at) for each in landed if each.at in waiting}
-            task = loop.create_task(self._complete(theirs, landed, written))
+            task = loop.create_task(self._complete(self._finish, theirs, landed, written))
             self._finishing.add(task)
             task.add_done_callback(self._finishing.discard)
         _resolve_all(waiting, written.outcomes)
 
-    async def _complete(self, waiting: Mapping[int, Waiting], landed: Sequence[Landed], written: Written) -> None:
+    async def _complete(
+        self, finish: Finish, waiting: Mapping[int, Waiting], landed: Sequence[Landed], written: Written
+    ) -> None:
         try:
-            await self._finish(landed, written.outcomes, written.texts)
+            await finish(landed, written.outcomes, written.texts)
         except Exception as broken:  # why: the units are on disk, and that is what the answers say
             logger.error("units could not be looked at", units=len(landed), exc_info=broken)
         for each in landed:
@@ -250,8 +270,9 @@ class Writer:
         dirty = [[*waiting.work.texts(), *(name for _, name in waiting.work.names())] for waiting in group]
         cleaned = await _cleaned(harness, dirty)
         written = Written([], [], desk.unit_texts, [])
-        for each in zip(group, dirty, cleaned, strict=True):
-            written.outcomes.append(await self._decide(desk, written, *each))
+        for waiting, texts, clean in zip(group, dirty, cleaned, strict=True):
+            asked = _Asked(waiting, texts, clean)
+            written.outcomes.append(await self._decide(desk, written, harness, asked))
         return desk, written
 
     async def _known_replies(self, group: Sequence[Waiting]) -> dict[bytes, RememberedReply]:
@@ -262,21 +283,25 @@ class Writer:
         found = await self._state.store.replies.find(keys)
         return {key: reply for key, reply in found.items() if reply.at_ms >= horizon_ms}
 
-    async def _decide(
-        self, desk: Desk, written: Written, waiting: Waiting, dirty: Sequence[str], clean: CleanGroup
-    ) -> Outcome:
+    async def _decide(self, desk: Desk, written: Written, harness: Harness, asked: "_Asked") -> Outcome:
+        waiting, clean, trails = asked.waiting, asked.clean, dict[Key, Trail]()
         work, fingerprint = waiting.work, waiting.fingerprint
         try:
             if fingerprint and (remembered := desk.reply(fingerprint.key)):
                 answer = _first_answer(fingerprint, remembered)
                 written.repeats.append(Repeat(len(written.outcomes), fingerprint.key))
                 return answer
-            if clean.texts is not dirty:
+            if work.message is not None:
+                clean, trails = await self._trails.follow(harness, work.message, asked.texts, clean)
+            if clean.texts is not asked.texts:
                 _refuse_altered_names(work, clean)
+            if clean.found and self._refuse_secrets and waiting.answer is not None:
+                raise SecretLeakage(f"The texts hold secrets: {', '.join(sorted(set(clean.found)))}.")
             draft, reply = await work.decide(desk, clean.texts)
         except FieldError as refused:
             return refused
         desk.accept(draft)
+        self._trails.keep(trails)
         for unit, is_new in draft.units:
             written.landed.append(Landed(len(written.outcomes), unit, is_new, fingerprint))
         if clean.found:

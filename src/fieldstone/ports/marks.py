@@ -1,17 +1,17 @@
 """How far work behind the log has come."""
 
-from typing import Literal, Protocol
+from typing import Final, Protocol
 
-Mark = Literal["detected"]  # every unit up to it has been compared with the ones before
+DETECTED: Final = "detected"  # every unit up to it has been compared with the ones before
 
 
 class Marks(Protocol):
     """Not a view: nothing in the log says it. A mark that is lost only means that work is done once more."""
 
-    async def get(self, name: Mark) -> int:
+    async def get(self, name: str) -> int:
         """A seq; 0 where the work has not begun."""
         ...
 
-    async def set(self, name: Mark, seq: int) -> None:
-        """On disk when it returns. `StorageFull` where there is no room."""
+    async def set(self, name: str, seq: int) -> None:
+        """On disk when it returns; 0 forgets it. `StorageFull` where there is no room."""
         ...

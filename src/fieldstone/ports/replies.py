@@ -1,6 +1,6 @@
 """Answers remembered for idempotency: the same message sent again gets the first answer and changes nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -18,4 +18,8 @@ class Replies(Protocol):
 
     async def forget_before(self, at_ms: int, *, limit: int) -> int:
         """Drop at most `limit` answers older than `at_ms`; how many were dropped."""
+        ...
+
+    async def forget_where(self, holds: Callable[[Sequence[bytes]], Sequence[bool]]) -> int:
+        """Drop the answers of whose bodies this is true; how many were dropped. It is asked off the event loop."""
         ...

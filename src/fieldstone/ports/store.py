@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from fieldstone.ports.lease import Holder
 from fieldstone.ports.log import ContentStore, EventLog, FieldKey, StoredEntry, StoredText
 from fieldstone.ports.marks import Marks
 from fieldstone.ports.replies import RememberedReply, Replies
@@ -23,6 +24,10 @@ class UnknownField(Exception):
     """The store holds no field of this name."""
 
 
+class FieldOpen(Exception):
+    """The field is open already. A log has one that appends to it: use the store that is open, or close it first."""
+
+
 class Commit(NamedTuple):
     """All that one group of requests changes. It is written whole or not at all."""
 
@@ -31,6 +36,7 @@ class Commit(NamedTuple):
     changes: Sequence[Change] = ()
     replies: Sequence[RememberedReply] = ()
     erased_texts: Sequence[int] = ()
+    replaced_texts: Sequence[StoredText] = ()
 
 
 class Store(Protocol):
@@ -83,6 +89,41 @@ class Store(Protocol):
         """Throw every view row away and build them from these changes, in one transaction."""
         ...
 
+    async def scour(self) -> bool:
+        """Overwrite what replaced and deleted rows left in journals, free pages and indexes.
+
+        False where a reader of an older state is open: its pages are overwritten once it is gone.
+        """
+        ...
+
     async def bytes_used(self) -> int: ...
 
     async def close(self) -> None: ...
+
+
+class Place(Protocol):
+    """Where fields lie, held by this process."""
+
+    def announce(self, holder: Holder) -> None:
+        """Tell whoever wants the place next where its holder can be reached."""
+        ...
+
+    async def close(self) -> None:
+        """Close the fields that are still open, and give the place back."""
+        ...
+
+
+class Stores(Place, Protocol):
+    """The fields of one place, held by one process: a file, say, and whatever their stores share of it.
+
+    Each field is open once, or not. What happens to the one is nothing to the others: they may write at the same time,
+    and closing one leaves the rest open.
+    """
+
+    async def fields(self) -> Sequence[FieldKey]:
+        """Those that are there, open or not, sorted."""
+        ...
+
+    async def open(self, key: FieldKey, *, create: bool = True) -> Store:
+        """One that was closed before has what it had. Raises `FieldOpen`, and `UnknownField` where none is made."""
+        ...

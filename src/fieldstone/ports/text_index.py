@@ -44,6 +44,10 @@ class TextIndex(Protocol):
         """
         ...
 
+    async def scour(self) -> bool:
+        """Overwrite what replaced and removed documents left in the index. False: a reader keeps an older state."""
+        ...
+
     async def clear(self) -> None:
         """Forget everything; the position is 0 again."""
         ...

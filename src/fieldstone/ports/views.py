@@ -33,6 +33,7 @@ class AgentRow(NamedTuple):
     registration: int
     status: AgentStatus
     authority: int
+    credential: str | None = None
 
 
 class UnitRow(NamedTuple):
@@ -51,6 +52,7 @@ class UnitRow(NamedTuple):
     committed_seq: int | None
     archived_epoch: int | None
     echo_of: int | None = None
+    trust: int | None = None
 
 
 class RelationRow(NamedTuple):
@@ -78,6 +80,14 @@ class UnitBatch(NamedTuple):
     committed_seq: NDArray[np.int64]  # by which entry a draft took effect
     archived_epoch: NDArray[np.int64]
     echo_of: NDArray[np.int64]
+    trust: NDArray[np.int64]  # DEFAULT_AUTHORITY where it was not noted
+
+
+class MemberRow(NamedTuple):
+    """A closed session and one of its members. Agent 0 stands for nobody: that it is closed."""
+
+    session: int
+    agent: int
 
 
 class ConflictRow(NamedTuple):
@@ -99,6 +109,12 @@ class ConflictRow(NamedTuple):
 
 
 class PutName(NamedTuple):
+    row: NameRow
+
+
+class ReplaceName(NamedTuple):
+    """The name's text was rewritten: the same number is found by another digest from now on."""
+
     row: NameRow
 
 
@@ -146,6 +162,16 @@ class ResolveConflict(NamedTuple):
     resolved_epoch: int
 
 
+class PutMember(NamedTuple):
+    """The session is closed from the first one on, and stays so."""
+
+    row: MemberRow
+
+
+class DropMember(NamedTuple):
+    row: MemberRow
+
+
 class KeepHint(NamedTuple):
     """The read at `seq` has a hint beside it."""
 
@@ -154,6 +180,7 @@ class KeepHint(NamedTuple):
 
 Change = (
     PutName
+    | ReplaceName
     | PutAgent
     | PutUnit
     | SetUnitStatus
@@ -162,6 +189,8 @@ Change = (
     | MarkEcho
     | PutConflict
     | ResolveConflict
+    | PutMember
+    | DropMember
     | KeepHint
 )
 
@@ -205,6 +234,10 @@ class Views(Protocol):
 
     async def relations(self) -> Sequence[RelationRow]:
         """Every relation between units of this Field, by source and place."""
+        ...
+
+    async def members(self) -> Sequence[MemberRow]:
+        """Every closed session with its members, by session and agent."""
         ...
 
     async def hints(self) -> Sequence[int]:

@@ -1,19 +1,22 @@
-"""What scoring needs of every unit, as numpy columns: 63 bytes a unit, so that all of them can be looked at each time.
+"""What scoring needs of every unit, as numpy columns: 64 bytes a unit, so that all of them can be looked at each time.
 
 Only the field's writer changes them. A reader takes a `Snapshot`: rows are only ever appended, so what it holds stays
 true while the writer goes on; a status that changes meanwhile shows either its old or its new value.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldstone.core.limits import DEFAULT_AUTHORITY
 from fieldstone.core.vocabulary import UnitStatus
 from fieldstone.ports.views import Change, CommitUnit, MarkEcho, PutUnit, SetUnitStatus, UnitBatch, UnitRow
 
 Coded = TypeVar("Coded", int, str)
+Mask = NDArray[np.bool_]
 
 STATUS_CODES: Final[dict[UnitStatus, int]] = {
     "active": 0,
@@ -45,6 +48,7 @@ _COLUMNS: Final[dict[str, Any]] = {
     "before": np.int32,
     "after": np.int32,
     "echo_of": np.int64,
+    "trust": np.int8,
 }
 _EMPTY: Final[dict[str, Any]] = {"before": NO_ROW, "after": NO_ROW}
 
@@ -67,6 +71,7 @@ class Snapshot(NamedTuple):
     before: NDArray[np.int32]  # the row of the unit before it in the same conversation, and of the one after
     after: NDArray[np.int32]
     echo_of: NDArray[np.int64]  # the seq of the unit that it restates, or 0
+    trust: NDArray[np.int8]
     agent_codes: dict[int, int]  # the agent's number → its code
     registrations: list[int]  # role code → the registration that says the role
     types: list[str]  # type code → type
@@ -82,6 +87,7 @@ class UnitColumns:
         self._arrays: dict[str, NDArray[Any]] = {name: _blank(name, FIRST_CAPACITY) for name in _COLUMNS}
         self._last: dict[tuple[str, int], int] = {}  # the newest row of each conversation
         self._agents = _Codes[int]()
+        self._units_by: Counter[int] = Counter()  # agent code → how many units it has recorded, drafts too
         self._registrations = _Codes[int]()
         self._types = _Codes[str]()
 
@@ -125,7 +131,8 @@ class UnitColumns:
         arrays = self._arrays
         arrays["seq"][at] = row.seq
         arrays["epoch"][at] = row.epoch
-        arrays["agent"][at] = self._agents.code(row.agent)
+        agent = arrays["agent"][at] = self._agents.code(row.agent)
+        self._units_by[agent] += 1
         arrays["session"][at] = row.session or NO_SESSION
         arrays["task"][at] = row.task or NO_TASK
         arrays["role"][at] = self._registrations.code(row.registration)
@@ -134,6 +141,7 @@ class UnitColumns:
         arrays["archived"][at] = row.archived_epoch is not None
         arrays["confidence"][at] = NO_CONFIDENCE if row.score is None else row.score
         arrays["echo_of"][at] = row.echo_of or 0
+        arrays["trust"][at] = DEFAULT_AUTHORITY if row.trust is None else row.trust
         self._size = at + 1  # last: a snapshot never sees a row that is half there
         if row.mode == "committed":
             self._join(at)
@@ -144,7 +152,7 @@ class UnitColumns:
         while end > len(self._arrays["seq"]):
             self._grow()
         statuses = np.fromiter(map(STATUS_CODES.__getitem__, batch.status), np.uint8, len(batch.status))
-        columns = {
+        columns: dict[str, NDArray[Any]] = {
             "seq": batch.seq,
             "epoch": batch.epoch,
             "session": batch.session,
@@ -156,9 +164,11 @@ class UnitColumns:
             "archived": batch.archived_epoch > 0,
             "confidence": np.nan_to_num(batch.score, nan=NO_CONFIDENCE),
             "echo_of": batch.echo_of,
+            "trust": batch.trust,
         }
         for name, column in columns.items():
             self._arrays[name][first:end] = column
+        self._units_by.update(columns["agent"].tolist())
         self._size = end
 
     def join_all(self, committed: NDArray[np.int64]) -> None:
@@ -176,6 +186,16 @@ class UnitColumns:
             ("session", key) if key > 0 else ("task", -key): row
             for key, row in zip(keys[newest].tolist(), rows[newest].tolist(), strict=True)
         }
+
+    def units_by(self, agent: int) -> int:
+        """How many units the agent has recorded, whatever became of them."""
+        return self._units_by[self._agents.codes.get(agent, -1)]
+
+    def committed_by(self, agent: int, without: Collection[int]) -> int:
+        """How many units the agent has committed that are not in one of these sessions."""
+        units = self.snapshot(0)
+        mine = (units.agent == units.agent_code(agent)) & (units.status != STATUS_CODES["draft"])
+        return int(np.count_nonzero(mine & ~np.isin(units.session, np.fromiter(without, np.int64))))
 
     def row_of(self, seq: int) -> int:
         return self._at(seq)

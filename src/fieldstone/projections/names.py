@@ -53,6 +53,12 @@ class Names:
             self._roles[registration] = role
         return role
 
+    def forget(self) -> None:
+        """What is in the store is what counts."""
+        self._numbers.clear()
+        self._names.clear()
+        self._roles.clear()
+
     def learn(self, kind: NameKind, name: str, number: int) -> None:
         if len(self._numbers) >= MOST_CACHED:
             self._numbers.clear()

@@ -10,6 +10,7 @@ class Relations:
     def __init__(self, rows: Iterable[RelationRow] = ()) -> None:
         self._related: dict[int, list[int]] = {}
         self.answers: list[tuple[int, int]] = []  # the unit that answers, and the one that is answered
+        self.supports: list[tuple[int, int]] = []
         for row in rows:
             self._put(row)
 
@@ -28,3 +29,5 @@ class Relations:
         self._related.setdefault(row.target, []).append(row.source)
         if row.type == "answers":
             self.answers.append((row.source, row.target))
+        elif row.type == "supports":
+            self.supports.append((row.source, row.target))

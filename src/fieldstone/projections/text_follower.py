@@ -99,6 +99,25 @@ class TextFollower:
                     pass
         self._schedule()
 
+    async def replace(self, texts: Mapping[int, UnitTexts]) -> None:
+        """The texts of these units were rewritten: they are found by what they say now, and by nothing else."""
+        await self._stop()
+        index = self._store.text_index
+        rows, position = await self._store.views.units(sorted(texts)), await index.position()
+        indexed = []
+        for seq, each in texts.items():
+            document = Document(seq, searchable(each))
+            self._terms.pop(seq, None)
+            if seq in self._drafts:
+                self._drafts[seq] = document.text
+            elif seq in self._tail:
+                self._tail[seq] = self._tail[seq]._replace(document=document)
+            elif rows[seq].mode == "committed" and _since(rows[seq]) <= position:
+                indexed.append(document)
+        if indexed:
+            await index.add(indexed, position=position)
+        self._schedule()
+
     def tail(self) -> Sequence[TailUnit]:
         """The units after the index's position."""
         return [

@@ -4,17 +4,22 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from fieldstone.core.events import (
+    AccessRefused,
     AgentDeregistered,
     AgentRegistered,
     ClockRaised,
     ConflictDetected,
     ConflictResolved,
     ConflictsListed,
+    ContentReplaced,
     ContextAttuned,
     Entry,
     NameCoined,
     NameKind,
     NameText,
+    SessionCreated,
+    SessionJoined,
+    SessionLeft,
     TextBundle,
     UnitCommitted,
     UnitContested,
@@ -32,19 +37,25 @@ from fieldstone.ports.views import (
     Change,
     CommitUnit,
     ConflictRow,
+    DropMember,
     KeepHint,
     MarkEcho,
+    MemberRow,
     NameRow,
     PutAgent,
     PutConflict,
+    PutMember,
     PutName,
     PutRelation,
     PutUnit,
     RelationRow,
+    ReplaceName,
     ResolveConflict,
     SetUnitStatus,
     UnitRow,
 )
+
+NOBODY = 0
 
 NameDigest = Callable[[NameKind, str], bytes]
 
@@ -75,17 +86,28 @@ def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> 
                 if isinstance(texts, NameText)
                 else ()
             )
-        case AgentRegistered(agent=agent, authority=authority):
-            return (PutAgent(AgentRow(agent, entry.seq, "idle", authority)),)
-        case AgentDeregistered(agent=agent, registration=registration, authority=authority):
-            return (PutAgent(AgentRow(agent, registration, "offline", authority)),)
+        case ContentReplaced(entry=seq, name=replaced):
+            # In a rebuild the name's own entry meets the text that is there now.
+            if replaced is None or not isinstance(texts, NameText):
+                return ()
+            return (ReplaceName(NameRow(seq, replaced, name_digest(replaced, texts.name))),)
+        case AgentRegistered(agent=agent, authority=authority, credential=credential):
+            return (PutAgent(AgentRow(agent, entry.seq, "idle", authority, credential)),)
+        case AgentDeregistered(agent=agent, registration=registration, authority=authority, credential=credential):
+            return (PutAgent(AgentRow(agent, registration, "offline", authority, credential)),)
+        case SessionCreated(session=session, by=creator):
+            return (PutMember(MemberRow(session, NOBODY)), PutMember(MemberRow(session, creator)))
+        case SessionJoined(session=session, agent=agent):
+            return (PutMember(MemberRow(session, agent)),)
+        case SessionLeft(session=session, agent=agent):
+            return (DropMember(MemberRow(session, agent)),)
         case ConflictDetected():
             return (PutConflict(_conflict_row(entry, event)),)
         case ConflictResolved(conflict=conflict, strategy=strategy, winner=winner, by=by):
             return (ResolveConflict(conflict, strategy, winner, by, entry.seq, entry.epoch),)
         case ContextAttuned():
             return (KeepHint(entry.seq),) if texts is not None else ()
-        case ClockRaised() | ConflictsListed():
+        case ClockRaised() | ConflictsListed() | AccessRefused():
             return ()
         case _:
             assert_never(event)
@@ -107,6 +129,8 @@ def _unit_row(entry: Entry, event: UnitRecorded) -> UnitRow:
         event.score,
         None,
         None,
+        None,
+        event.trust,
     )
 
 

@@ -5,14 +5,17 @@ built for them. Else the texts are searched one by one; what is rewritten comes 
 redaction never depends on its neighbours.
 """
 
+import copy
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from fieldstone.core.text import CleanText
+from fieldstone.redact.known import Known, KnownSecret
 from fieldstone.redact.markers import blanked, canonical, marker, markers
 from fieldstone.redact.patterns import GROUP_BREAK, PIECE_BYTES, TEXT_BREAK, Patterns
 from fieldstone.redact.private_keys import PrivateKeys
+from fieldstone.redact.seams import Entry, Trail, followed
 from fieldstone.redact.spans import Span, merged, outside
 
 # A batch of 64 requests of usual size fits. Larger scans gain nothing, and lose more when something is found.
@@ -44,11 +47,27 @@ class Harness:
     """Takes secrets out of texts. A text must be encodable as UTF-8: lone surrogates are refused at the edge, where a
     request is decoded, and raise UnicodeEncodeError here."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Iterable[KnownSecret] = ()) -> None:
+        self._know(known, (Patterns(), PrivateKeys()))
+
+    def knowing(self, known: Iterable[KnownSecret]) -> "Harness":
+        """A harness with the same rules, which are dear to load, and other known secrets."""
+        other = copy.copy(self)
+        other._know(known, self._rules)
+        return other
+
+    @property
+    def knows_secrets(self) -> bool:
+        return self._known is not None
+
+    def _know(self, known: Iterable[KnownSecret], rules: tuple["_Detector", ...]) -> None:
+        secrets = tuple(known)
+        self._rules = rules
+        self._known = Known(secrets) if secrets else None
         # Each finds its own kind of secret; a new kind is a new detector here.
-        self._detectors: Final[tuple[_Detector, ...]] = (Patterns(), PrivateKeys())
+        self._detectors: tuple[_Detector, ...] = (*rules, self._known) if self._known else rules
         rule_ids = frozenset[str]().union({UNSETTLED}, *(detector.rule_ids for detector in self._detectors))
-        self._own_names: Final = frozenset(rule_id.encode() for rule_id in rule_ids)
+        self._own_names = frozenset(rule_id.encode() for rule_id in rule_ids)
 
     def clean_groups(self, groups: Sequence[Sequence[str]]) -> list[CleanGroup]:
         """Each group is the texts of one request; the answer is in the same order."""
@@ -57,6 +76,18 @@ class Harness:
         for index in suspects:
             answers[index] = self._clean_group(groups[index])
         return answers
+
+    def clean_after(self, trail: Trail, texts: Sequence[str]) -> tuple[CleanGroup, Trail]:
+        """The texts of an entry, clean also of what goes on from the entries before; and the trail for the next one."""
+        [group] = self.clean_groups([texts])
+        group, [trail] = self.follow([trail], texts, group)
+        return group, trail
+
+    def follow(
+        self, trails: Sequence[Trail], texts: Sequence[str], group: CleanGroup
+    ) -> tuple[CleanGroup, list[Trail]]:
+        """As `clean_after`, for texts that were cleaned in a batch, and several trails: an agent's and a session's."""
+        return self._without_parts(trails, texts, group) if self._known else (group, list(trails))
 
     def clean_one(self, text: str) -> Redaction:
         [group] = self.clean_groups([[text]])
@@ -72,7 +103,26 @@ class Harness:
         suspects = self._suspects([text.encode() for text in group])
         found: dict[str, None] = {}
         texts = [self._clean(text, found) if index in suspects else CleanText(text) for index, text in enumerate(group)]
-        return CleanGroup(texts, tuple(found))
+        return self._without_parts([], group, CleanGroup(texts, tuple(found)))[0]
+
+    def _without_parts(
+        self, trails: Sequence[Trail], texts: Sequence[str], group: CleanGroup
+    ) -> tuple[CleanGroup, list[Trail]]:
+        """The group without the parts of secrets that are whole only together."""
+        if not self._known:
+            return group, []
+        cleaned = [text.encode() for text in group.texts]
+        entry = Entry([text.encode() for text in texts], [blanked(text) for text in cleaned])
+        spans, trails = followed(self._known, trails, entry)
+        if not any(spans):
+            return group, trails
+        found = dict.fromkeys(group.found)
+        rewritten = []
+        for text, its_spans in zip(cleaned, spans, strict=True):
+            secrets = _outside_markers(text, merged(text, its_spans))
+            found.update(dict.fromkeys(secret.rule_id for secret in secrets))
+            rewritten.append(CleanText(_rewritten(text, secrets).decode()))
+        return CleanGroup(rewritten, tuple(found)), trails
 
     def _clean(self, text: str, found: dict[str, None]) -> CleanText:
         data = text.encode()
@@ -93,14 +143,16 @@ class Harness:
     def _secrets(self, text: bytes) -> list[Span]:
         """The secrets of a text, in order and apart: between its markers, and in the names of markers not our own."""
         standing = list(markers(text))
-        holes = [(each.start, each.end) for each in standing]
-        spans = [piece for span in merged(text, self._spans(blanked(text))) for piece in outside(text, span, holes)]
+        spans = _outside_markers(text, self._merged(text, blanked(text)))
         named = [each for each in standing if each.name not in self._own_names]
         suspects = self._suspects([each.name for each in named])
         for index in suspects:
-            if inside := merged(named[index].name, self._spans(named[index].name)):
+            if inside := self._merged(named[index].name, named[index].name):
                 spans.append(Span(named[index].start, named[index].end, inside[0].rule_id))
         return sorted(spans)
+
+    def _merged(self, text: bytes, searched: bytes) -> list[Span]:
+        return merged(text, self._spans(searched), self._known.rule_ids if self._known else frozenset())
 
     def _spans(self, text: bytes) -> Iterator[Span]:
         for detector in self._detectors:
@@ -158,6 +210,11 @@ def _runs(items: Sequence[bytes], indexes: Sequence[int]) -> Iterator[Sequence[i
         size += len(items[index])
     if start < len(indexes):
         yield indexes[start:]
+
+
+def _outside_markers(text: bytes, spans: Sequence[Span]) -> list[Span]:
+    holes = [(each.start, each.end) for each in markers(text)]
+    return [piece for span in spans for piece in outside(text, span, holes)]
 
 
 def _rewritten(text: bytes, secrets: Sequence[Span]) -> bytes:

@@ -25,6 +25,11 @@ class Marker(NamedTuple):
     name: bytes
 
 
+def is_name(text: str) -> bool:
+    """Whether a marker may bear this name."""
+    return _OURS.fullmatch(marker(text)) is not None
+
+
 def marker(secret_id: str) -> bytes:
     return b"[REDACTED:%s]" % secret_id.encode()
 

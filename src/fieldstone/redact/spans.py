@@ -14,23 +14,23 @@ class Span(NamedTuple):
     rule_id: str
 
 
-def merged(text: bytes, spans: Iterable[Span]) -> list[Span]:
+def merged(text: bytes, spans: Iterable[Span], known: frozenset[str] = frozenset()) -> list[Span]:
     """The spans in order and on whole characters, those that overlap made one.
 
-    The longest gives its name, among equals the first in the alphabet: the order of detectors must not show.
+    A known secret gives its name before a rule, then the longest, among equals the first in the alphabet: the order of
+    detectors must not show.
     """
     result: list[Span] = []
-    named_bytes = 0
+    rank = (False, 0, "")
     for span in sorted(_on_characters(text, span) for span in spans):
-        length = span.end - span.start
+        its_rank = (span.rule_id not in known, span.start - span.end, span.rule_id)
         if not result or span.start >= result[-1].end:
-            named_bytes = length
+            rank = its_rank
             result.append(span)
             continue
         last = result[-1]
-        name = span.rule_id if (-length, span.rule_id) < (-named_bytes, last.rule_id) else last.rule_id
-        named_bytes = max(named_bytes, length)
-        result[-1] = Span(last.start, max(last.end, span.end), name)
+        rank = min(rank, its_rank)
+        result[-1] = Span(last.start, max(last.end, span.end), rank[-1])
     return result
 
 

@@ -5,16 +5,13 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from fieldstone.core.requests import TemporalLayer
-from fieldstone.projections.columns import LAST_SHOWN_STATUS, STATUS_CODES, Snapshot
+from fieldstone.projections.columns import LAST_SHOWN_STATUS, STATUS_CODES, Mask, Snapshot
 from fieldstone.projections.relations import Relations
+from fieldstone.retrieval.vouching import vouched
 
 OPEN_ENDED_TYPES: Final = ("intention", "question")
-
-Mask = NDArray[np.bool_]
-
 
 PRESENT_AND_FUTURE: Final[frozenset[TemporalLayer]] = frozenset(("present", "future"))
 
@@ -23,6 +20,8 @@ class Filter(Struct, frozen=True):
     """What a scope asks for, in numbers. `sessions` None: all of them."""
 
     caller: int
+    hidden: Collection[int] = ()  # closed sessions that the caller does not see into
+    vouched_from: int = 0  # what is trusted less needs a voucher; 0: nothing does
     since_epoch: int = 0
     include_own: bool = False
     include_archived: bool = False
@@ -40,6 +39,10 @@ def candidates(units: Snapshot, wanted: Filter, relations: Relations) -> Mask:
     if wanted.include_drafts:
         mask |= (units.status == STATUS_CODES["draft"]) & (units.agent == caller)
     mask &= _in_layers(units, wanted, relations)
+    if wanted.hidden:
+        mask &= ~np.isin(units.session, np.fromiter(wanted.hidden, np.int64))
+    if wanted.vouched_from > 0:
+        mask &= vouched(units, relations, wanted.vouched_from) | (units.agent == caller)
     if wanted.since_epoch > 0:
         mask &= units.unit_epoch >= wanted.since_epoch
     if wanted.sessions is not None:

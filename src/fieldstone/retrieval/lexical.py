@@ -2,32 +2,41 @@
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldstone.ports.text_index import Postings
-from fieldstone.projections.columns import NO_SESSION, Snapshot
+from fieldstone.projections.columns import NO_SESSION, Mask, Snapshot
 from fieldstone.projections.text_follower import TailUnit, Terms
-from fieldstone.retrieval.candidates import Mask
 from fieldstone.retrieval.words import Query
 
 Shares = NDArray[np.float32]
+_NONE: Final = np.empty(0, np.int64)
 
 
 class LexicalMatch:
     """For one query: each unit's share, and which words made it.
 
     Index and tail count as one collection, so a unit's share does not change when the index catches up with it.
-    `drafts` are the caller's own: they match, but count in no frequency.
+    `drafts` are the caller's own: they match, but count in no frequency. `hidden` units, by seq, are not there for the
+    caller, and so do not count in one either.
     """
 
-    def __init__(self, query: Query, postings: Postings, tail: Sequence[TailUnit], drafts: Terms) -> None:
+    def __init__(
+        self,
+        query: Query,
+        postings: Postings,
+        tail: Sequence[TailUnit],
+        drafts: Terms,
+        hidden: NDArray[np.int64] = _NONE,
+    ) -> None:
         self._words = query.words
         self._rows: dict[str, NDArray[np.int64]] = {}
         self._weights: dict[str, float] = {}
         unindexed = [unit for unit in tail if unit.since > postings.position]  # the index has moved on meanwhile
-        documents = postings.documents + len(unindexed)
+        documents = postings.documents + len(unindexed) - hidden.size
         for term, word in query.words.items():
             pruned = postings.frequencies.get(word, 0) > 0 and word not in postings.seqs
             if pruned:
@@ -36,6 +45,8 @@ class LexicalMatch:
             fresh = [unit.seq for unit in unindexed if term in unit.terms]
             if fresh:
                 seqs = np.union1d(seqs, np.asarray(fresh, np.int64))
+            if hidden.size:
+                seqs = np.setdiff1d(seqs, hidden, assume_unique=True)
             aside = [seq for seq, terms in drafts.items() if term in terms]
             # A word that stands nowhere counts, too: what is asked for is not there.
             self._weights[term] = information(documents, int(seqs.size))

@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldstone.projections.columns import Snapshot
-from fieldstone.retrieval.candidates import Mask
+from fieldstone.projections.columns import Mask, Snapshot
 from fieldstone.retrieval.score import Values
 
 # Each further unit of the same author must be this much better than somebody else's to be chosen before it.

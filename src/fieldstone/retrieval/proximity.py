@@ -5,10 +5,9 @@ from typing import Final
 
 import numpy as np
 
-from fieldstone.projections.columns import Snapshot
+from fieldstone.projections.columns import Mask, Snapshot
 from fieldstone.projections.relations import Relations
 from fieldstone.projections.vector_index import Rows
-from fieldstone.retrieval.candidates import Mask
 from fieldstone.retrieval.score import Values
 
 TWO_STEPS: Final = 0.5

@@ -5,10 +5,9 @@ from typing import Final
 
 import numpy as np
 
-from fieldstone.projections.columns import Snapshot
+from fieldstone.projections.columns import Mask, Snapshot
 from fieldstone.projections.meaning import Meaning
 from fieldstone.projections.vector_index import Floats
-from fieldstone.retrieval.candidates import Mask
 from fieldstone.retrieval.score import Values
 
 FILTERED_OUT: Final = 4  # a mask that leaves more than a quarter is no reason to look again

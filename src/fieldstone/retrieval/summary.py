@@ -11,8 +11,9 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
+from fieldstone.retrieval.sentences import FENCE, MARKER, Sentence, blank, sentences_of
 from fieldstone.retrieval.words import STOP_WORDS
 
 Count = Callable[[str], int]
@@ -26,7 +27,6 @@ READ_CHARS: Final = 4_000
 AROUND_CHARS: Final = 250  # to each side of a wanted word
 STEMS_LOOKED_FOR: Final = 16  # in a long text; the longest ones
 PLACES_OF_A_STEM: Final = 3
-WRAPPED_LINE_CHARS: Final = 60  # a line this long that does not end a sentence may be one that an editor wrapped
 LEAST_WORDS: Final = 4  # a shorter piece of a sentence says nothing
 MISSES: Final = 8  # so many sentences in turn that were too long: the room is used up
 CHARS_PER_TOKEN: Final = 4  # of prose, about; only to compare lengths
@@ -41,13 +41,6 @@ SPECIFIC_WORTH: Final = 0.5
 MOST_SPECIFICS: Final = 6  # a table of numbers is not the whole story
 SENTENCE_TOKENS: Final = 20  # added to each length, so that a very short sentence does not win by its length alone
 
-_MARKER: Final = re.compile(r"\[REDACTED:[^\[\]<>\r\n]{1,200}\]")
-_FENCE: Final = re.compile(r"(?m)^[ \t]{0,8}(```|~~~)(?s:.*?)(?:^[ \t]{0,8}\1[ \t]*$|\Z)")
-# Where a sentence may end: after a full stop and a space, after the stops of other scripts, at a line's end.
-_END: Final = re.compile(
-    r"""(?<![.!?…])(?P<stop>[.!?…]++)["'”’»)\]*_`]*+\s++|[。！？｡．؟।॥۔።]++["'”’»」』）)\]]*+\s*+|\r?\n\s*+"""
-)
-_ITEM: Final = re.compile(r"[-*+•‣▪>]\s|#{1,6}\s|\||\(?(?:\d{1,3}|[A-Za-z])[.)]\s")
 _CLAUSE_END: Final = re.compile(
     r"[,;:][\"'”’)\]]*+\s|\s[–—-]{1,2}\s|—|[、，；：]|\s(?=(?:and|but|because|which|while|whereas|although|so|since)\s)"
 )
@@ -55,14 +48,6 @@ _WORD: Final = re.compile(r"[^\W_]+")
 # A number; a name (the capital that begins a sentence is none); an identifier, a path, a version.
 _SPECIFIC: Final = re.compile(r"\d++|(?<=[\s(\"'“/])[^\W\d_a-z](?=\w)|(?<=[a-z])[A-Z]|(?<=\w)[_/.](?=\w)")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\uff66-\uff9f]")
-_DOTTED: Final = re.compile(r"(?:\w\.)+\w")
-
-# No sentence ends after these. That none ends after initials and "U.S." is told by their form.
-_ABBREVIATIONS_TEXT: Final = """
-al approx apr art aug bzw ca capt cf ch col corp dec dept dr ed eq est etc evt feb fig figs fr gen gov hr inc jan jr jul
-jun lt ltd max messrs min mr mrs ms mt nov nr oct op pp prof ref refs rep rev sec sen sep sept sgt sr st tel vgl vol vs
-"""
-ABBREVIATIONS: Final = frozenset(_ABBREVIATIONS_TEXT.split())
 _DECIDING_TEXT: Final = """
 agreed always approved because blocked blocker cause caused chose chosen conclusion decided decision deadline deprecated
 due failed fixed forbidden must never only owner postponed rejected required requires resolved result root therefore
@@ -117,12 +102,6 @@ class Wanted:
         return stems.union(word for word in self._unspaced if word in folded)
 
 
-class Sentence(NamedTuple):
-    start: int
-    end: int
-    text: str
-
-
 def summarize(text: str, most_tokens: int, count: Count, wanted: Wanted) -> str | None:
     """The most telling sentences within `most_tokens`; None where no useful form is that short.
 
@@ -134,7 +113,7 @@ def summarize(text: str, most_tokens: int, count: Count, wanted: Wanted) -> str 
     worths = _worths(sentences, wanted)
     order = sorted(range(len(sentences)), key=lambda at: (-worths[at], at))
     # That something was redacted must not be lost as well.
-    order.sort(key=lambda at: _MARKER.search(sentences[at].text) is None)
+    order.sort(key=lambda at: MARKER.search(sentences[at].text) is None)
     chosen = _fitting(sentences, order, most_tokens, count)
     while chosen:
         summary = _joined(text, [sentences[at] for at in sorted(chosen)])
@@ -143,22 +122,6 @@ def summarize(text: str, most_tokens: int, count: Count, wanted: Wanted) -> str 
         chosen.pop()  # the least telling one
     parts = (_cut(sentences[at].text, most_tokens, count, wanted) for at in order[:MISSES])
     return next((part for part in parts if part is not None), None)
-
-
-def sentences_of(text: str, start: int = 0, end: int | None = None) -> Iterator[Sentence]:
-    """The sentences between two places. A block of code is one, and an item of a list begins one."""
-    said = text[start:end]
-    masked = _MARKER.sub(_masked, said)  # the name in a marker may hold anything
-    fences = [found.span() for found in _FENCE.finditer(masked)]
-    masked = _FENCE.sub(_masked, masked)
-    stops = {found.end() for found in _END.finditer(masked) if _ends(masked, found)}
-    began = 0
-    for stop in sorted(stops.union(*fences, [len(said)])):
-        sentence = said[began:stop].strip()
-        if sentence:
-            at = start + said.index(sentence, began)
-            yield Sentence(at, at + len(sentence), sentence)
-        began = stop
 
 
 def _read(text: str, wanted: Wanted) -> Iterator[Sentence]:
@@ -191,39 +154,6 @@ def _places(folded: str, stem: str) -> Iterator[int]:
         if at < 0:
             return
         yield at
-
-
-def _masked(found: re.Match[str]) -> str:
-    return "x" * len(found.group())
-
-
-def _ends(masked: str, found: re.Match[str]) -> bool:
-    after = masked[found.end() : found.end() + 1]
-    stop = found["stop"]
-    if "\n" in found.group():
-        return stop is not None or _line_ends(masked, found, after)
-    if stop is None:
-        return True
-    return not after.islower() and not (stop == "." and _abbreviated(masked, found.start(), after))
-
-
-def _line_ends(masked: str, found: re.Match[str], after: str) -> bool:
-    """A line may go on in the next one where an editor wrapped it."""
-    if found.group().count("\n") > 1 or _ITEM.match(masked, found.end()):
-        return True
-    line_chars = found.start() - (masked.rfind("\n", 0, found.start()) + 1)
-    return line_chars < WRAPPED_LINE_CHARS and not after.islower()
-
-
-def _abbreviated(masked: str, stop: int, after: str) -> bool:
-    """Whether the full stop belongs to the word before it: "e.g.", "Dr.", "No. 5", an initial, an item's number."""
-    words = masked[max(0, stop - 12) : stop].split()
-    word = words[-1].lstrip("([\"'“‘*_").lower() if words else ""
-    if word.isdigit():
-        return stop == len(word) or masked[stop - len(word) - 1] == "\n"
-    if word == "no":
-        return after.isdigit()
-    return word in ABBREVIATIONS or (len(word) == 1 and word.isalpha()) or _DOTTED.fullmatch(word) is not None
 
 
 def _worths(sentences: Sequence[Sentence], wanted: Wanted) -> list[float]:
@@ -281,10 +211,10 @@ def _joined(text: str, sentences: Sequence[Sentence]) -> str:
 
 def _cut(said: str, most_tokens: int, count: Count, wanted: Wanted) -> str | None:
     """As many whole clauses from the sentence's beginning as fit, if they still say what the sentence says."""
-    if _FENCE.match(said):
+    if FENCE.match(said):
         return None
     most_chars = most_tokens * MOST_CHARS_PER_TOKEN
-    ends = [found.start() for found in _CLAUSE_END.finditer(_MARKER.sub(_masked, said), 0, most_chars)]
+    ends = [found.start() for found in _CLAUSE_END.finditer(MARKER.sub(blank, said), 0, most_chars)]
     fitting = bisect_right(ends, most_tokens, key=lambda end: count(said[:end].rstrip() + ELLIPSIS))
     if not fitting:
         return None
@@ -295,7 +225,7 @@ def _cut(said: str, most_tokens: int, count: Count, wanted: Wanted) -> str | Non
 
 def _tells(kept: str, dropped: str, wanted: Wanted) -> bool:
     """Whether what is kept is worth reading, and what is dropped cannot turn it round."""
-    if _NEGATION.search(dropped) or _MARKER.search(dropped):
+    if _NEGATION.search(dropped) or MARKER.search(dropped):
         return False
     if not wanted.found_in(kept) and wanted.found_in(dropped):
         return False

@@ -5,7 +5,7 @@ A backend's test is a fixture plus the shared classes, and nothing else:
     @pytest.fixture
     def open_store(tmp_path: Path) -> OpenStore:
         def open_it(*, key: FieldKey = KEY, max_bytes: int | None = None) -> Store:
-            return SqliteStore(tmp_path / "field.db", key, max_bytes=max_bytes)
+            return SqliteStore.open(tmp_path / "field.db", key, max_bytes=max_bytes)
         return open_it
 
     class TestStore(StoreTests): ...
@@ -16,6 +16,7 @@ seed (`ManualClock`, `SeededIds`), and stores that fail when they are told to (`
 """
 
 from fieldstone.testing import assertions as assertions  # first: it has to be there before what it is about
+from fieldstone.testing.access import AccessStoreTests, OpenAccess
 from fieldstone.testing.embedder import EmbedderTests, OpenEmbedder
 from fieldstone.testing.faults import FaultyLog, FaultyStore, die, fail
 from fieldstone.testing.lease import LeaseTests, MakeLease
@@ -23,7 +24,7 @@ from fieldstone.testing.log import ContentStoreTests, EventLogTests
 from fieldstone.testing.marks import MarksTests
 from fieldstone.testing.opening import KEY, OpenStore
 from fieldstone.testing.replies import RepliesTests
-from fieldstone.testing.store import StoreTests
+from fieldstone.testing.store import OpenStores, StoresTests, StoreTests
 from fieldstone.testing.text_index import TextIndexTests
 from fieldstone.testing.tokens import TokenCounterTests, WordCounter
 from fieldstone.testing.vectors import VectorStoreTests
@@ -32,6 +33,7 @@ from fieldstone.testing.world import ClockTests, IdsTests, ManualClock, SeededId
 
 __all__ = [
     "KEY",
+    "AccessStoreTests",
     "ClockTests",
     "ContentStoreTests",
     "EmbedderTests",
@@ -43,11 +45,14 @@ __all__ = [
     "MakeLease",
     "ManualClock",
     "MarksTests",
+    "OpenAccess",
     "OpenEmbedder",
     "OpenStore",
+    "OpenStores",
     "RepliesTests",
     "SeededIds",
     "StoreTests",
+    "StoresTests",
     "TextIndexTests",
     "TokenCounterTests",
     "VectorStoreTests",

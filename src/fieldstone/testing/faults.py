@@ -113,6 +113,9 @@ class FaultyStore:
     async def replace_views(self, changes: AsyncIterator[Sequence[Change]]) -> None:
         await self._store.replace_views(changes)
 
+    async def scour(self) -> bool:
+        return await self._store.scour()
+
     async def bytes_used(self) -> int:
         return await self._store.bytes_used()
 

@@ -38,6 +38,13 @@ class RepliesTests(StoreCase):
         assert counts == [2, 2, 1, 0]
         assert await store.replies.find([each.key for each in old]) == {}
 
+    async def test_answers_are_forgotten_by_what_is_in_them(self, store: Store) -> None:
+        kept, told = reply("kept"), reply("told")
+        await store.commit(Commit(replies=[kept, told]))
+        assert await store.replies.forget_where(lambda bodies: [b"told" in body for body in bodies]) == 1
+        assert await store.replies.find([kept.key, told.key]) == {kept.key: kept}
+        assert await store.replies.forget_where(lambda bodies: [b"told" in body for body in bodies]) == 0
+
     async def test_another_field_of_the_same_store_neither_shares_answers_nor_hinders_forgetting(
         self, store: Store, open_store: OpenStore
     ) -> None:

@@ -5,19 +5,24 @@ from typing import Final
 
 import pytest
 
+from fieldstone.core.limits import DEFAULT_AUTHORITY
 from fieldstone.ports.store import Commit, Store
 from fieldstone.ports.views import (
     Change,
     CommitUnit,
+    DropMember,
     KeepHint,
     MarkEcho,
+    MemberRow,
     NameRow,
     PutAgent,
     PutConflict,
+    PutMember,
     PutName,
     PutRelation,
     PutUnit,
     RelationRow,
+    ReplaceName,
     ResolveConflict,
     SetUnitStatus,
 )
@@ -28,9 +33,9 @@ ONE_OF_EACH: Final[Sequence[Change]] = (
     PutName(name_row(1)),
     PutName(name_row(5)),
     PutAgent(agent_row(1)),
-    PutAgent(agent_row(5)),
+    PutAgent(agent_row(5)._replace(credential="key-0123456789abcdef")),
     PutUnit(unit_row(10)),
-    PutUnit(unit_row(11, agent=5)),
+    PutUnit(unit_row(11, agent=5)._replace(trust=2)),
     PutUnit(draft_row(12)),
     PutUnit(draft_row(13)._replace(score=None)),
     SetUnitStatus(10, "contested"),
@@ -43,11 +48,13 @@ ONE_OF_EACH: Final[Sequence[Change]] = (
     PutRelation(RelationRow(11, 0, "supports", 10)),
     PutRelation(RelationRow(13, 1, "contradicts", 10)),
     MarkEcho(11, 10),
+    PutMember(MemberRow(3, 0)),
+    PutMember(MemberRow(3, 5)),
 )
 # What every backend answers for these rows: SHA-256 over repr() of each row as a tuple, names, agents, units,
-# conflicts, hints and relations in this order, each by its first columns.
+# conflicts, hints, relations and members in this order, each by its first columns.
 CHECKSUM_OF_NOTHING: Final = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-CHECKSUM_OF_ONE_OF_EACH: Final = "7e6d15e34fa6b6977afac26f13a6f6d966141a8dd9857899cf54187c98ce3ed2"
+CHECKSUM_OF_ONE_OF_EACH: Final = "c6df36d5fb06faace1393222d3a5c35d179b3ff122822ba0e2134909e5862316"
 
 
 class ViewsTests(StoreCase):
@@ -211,6 +218,9 @@ class ViewsTests(StoreCase):
             PutConflict(conflict_row(22, 12, 11)),
             ResolveConflict(20, "superseded", 11, None, 52, 51),
             KeepHint(32),
+            PutMember(MemberRow(3, 1)),
+            DropMember(MemberRow(3, 5)),
+            ReplaceName(name_row(5, b"another digest16")),
         ],
         ids=lambda change: type(change).__name__,
     )
@@ -218,6 +228,31 @@ class ViewsTests(StoreCase):
         await _apply(store, *ONE_OF_EACH)
         await _apply(store, change)
         assert await store.views.checksum() != CHECKSUM_OF_ONE_OF_EACH
+
+    async def test_a_member_is_there_once_until_it_is_dropped(self, store: Store) -> None:
+        member, other = MemberRow(3, 5), MemberRow(7, 5)
+        await _apply(store, PutMember(other), PutMember(member), PutMember(member))
+        assert await store.views.members() == [member, other]
+        await _apply(store, DropMember(member))
+        await _apply(store, DropMember(member))
+        assert await store.views.members() == [other]
+
+    async def test_a_replaced_name_is_found_by_its_new_digest_alone(self, store: Store) -> None:
+        await _apply(store, PutName(name_row(5)))
+        new = name_row(5, b"another digest16")
+        await _apply(store, ReplaceName(new))
+        assert await store.views.name("agent", name_row(5).digest) is None
+        assert await store.views.name("agent", new.digest) == 5
+
+    async def test_a_name_whose_row_never_was_may_be_replaced(self, store: Store) -> None:
+        await _apply(store, ReplaceName(name_row(5)))
+        assert await store.views.name("agent", name_row(5).digest) == 5
+
+    async def test_who_an_agent_belongs_to_and_how_far_a_unit_is_trusted_is_kept(self, store: Store) -> None:
+        await _apply(store, *ONE_OF_EACH)
+        assert [row.credential for row in await store.views.agents()] == [None, "key-0123456789abcdef"]
+        assert [row.trust for row in await store.views.scan_units(after=0, limit=2)] == [None, 2]
+        assert (await store.views.unit_columns(after=0, limit=2)).trust.tolist() == [DEFAULT_AUTHORITY, 2]
 
     async def test_another_field_of_the_same_store_has_views_of_its_own(
         self, store: Store, open_store: OpenStore

@@ -26,6 +26,7 @@ HTTP_STATUS: Final[dict[type[FieldError], int]] = {
     errors.AgentIdTaken: 409,
     errors.InvalidTransition: 409,
     errors.SecretLeakage: 422,
+    errors.RateLimited: 429,
     errors.InternalError: 500,
     errors.UnsupportedOperation: 501,
     errors.ShuttingDown: 503,

@@ -8,6 +8,7 @@ from typing import Any, Final, NoReturn, get_args
 import msgspec
 from msgspec import Raw, Struct, json
 
+from fieldstone.core.access import LOCAL, Caller
 from fieldstone.core.errors import (
     EpochOverflow,
     FieldError,
@@ -64,11 +65,11 @@ class BadMessage(Exception):
         self.operation = operation
 
 
-def decode_message(body: bytes, expected: Operation | None = None) -> Message:
+def decode_message(body: bytes, expected: Operation | None = None, caller: Caller = LOCAL) -> Message:
     """`expected`: the operation that the route stands for. Raises `BadMessage`."""
     envelope = _decode_envelope(body)
     try:
-        return _open(envelope, expected)
+        return _open(envelope, expected, caller)
     except FieldError as error:
         raise BadMessage(error, envelope.operation if envelope.operation in OPERATIONS else None) from error
 
@@ -127,13 +128,13 @@ def _decode_envelope(body: bytes) -> Envelope:
     except RecursionError:
         raise BadMessage(InvalidEnvelope("The message is nested too deeply.")) from None
     except msgspec.ValidationError as error:
-        raise BadMessage(InvalidEnvelope(f"The envelope is malformed: {_told(str(error))}.")) from error
+        raise BadMessage(InvalidEnvelope(f"The envelope is malformed: {told(str(error))}.")) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadMessage(InvalidEnvelope("The message is not valid JSON in UTF-8.")) from error
     return envelope
 
 
-def _open(envelope: Envelope, expected: Operation | None) -> Message:
+def _open(envelope: Envelope, expected: Operation | None, caller: Caller) -> Message:
     if envelope.protocol != PROTOCOL:
         raise InvalidEnvelope(f"protocol must be {PROTOCOL!r}.")
     if envelope.version != VERSION:
@@ -157,6 +158,7 @@ def _open(envelope: Envelope, expected: Operation | None) -> Message:
         envelope.session_id,
         envelope.epoch,
         envelope.id,
+        caller,
     )
 
 
@@ -186,10 +188,10 @@ def _refuse_payload(operation: str, problem: str) -> NoReturn:
     kind = _CODED_PATHS.get((operation, path))
     if kind is not None:
         raise kind
-    raise InvalidPayload(f"The payload is malformed: {_told(problem)}.")
+    raise InvalidPayload(f"The payload is malformed: {told(problem)}.")
 
 
-def _told(problem: str) -> str:
+def told(problem: str) -> str:
     """The decoder's sentence without what the caller wrote: it may be anything, a secret included."""
     what, path = _split(problem)
     unknown = _UNKNOWN_FIELD.fullmatch(what)

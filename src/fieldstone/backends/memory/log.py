@@ -19,7 +19,13 @@ class MemoryLog:
 
 class MemoryContent:
     def __init__(self) -> None:
-        self.texts: dict[int, StoredText] = {}  # in the order of their seqs: entries are only ever appended
+        self.texts: dict[int, StoredText] = {}  # in the order of their seqs
+
+    def replace(self, text: StoredText) -> None:
+        is_new = text.seq not in self.texts
+        self.texts[text.seq] = text
+        if is_new:  # in an import the text of an early entry may come late
+            self.texts = dict(sorted(self.texts.items()))
 
     async def get(self, seqs: Sequence[int]) -> dict[int, StoredText]:
         return {seq: self.texts[seq] for seq in seqs if seq in self.texts}

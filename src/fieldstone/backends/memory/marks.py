@@ -1,14 +1,14 @@
 """Marks in a dictionary."""
 
-from fieldstone.ports.marks import Mark
-
 
 class MemoryMarks:
     def __init__(self) -> None:
-        self._marks: dict[Mark, int] = {}
+        self._marks: dict[str, int] = {}
 
-    async def get(self, name: Mark) -> int:
+    async def get(self, name: str) -> int:
         return self._marks.get(name, 0)
 
-    async def set(self, name: Mark, seq: int) -> None:
+    async def set(self, name: str, seq: int) -> None:
         self._marks[name] = seq
+        if not seq:
+            del self._marks[name]

@@ -1,6 +1,7 @@
 """Remembered answers in a dictionary."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 
 from fieldstone.ports.replies import RememberedReply
 
@@ -17,3 +18,11 @@ class MemoryReplies:
         for _, key in old:
             del self.remembered[key]
         return len(old)
+
+    async def forget_where(self, holds: Callable[[Sequence[bytes]], Sequence[bool]]) -> int:
+        replies = list(self.remembered.values())
+        told = await asyncio.to_thread(holds, [reply.body for reply in replies])
+        found = [reply.key for reply, is_so in zip(replies, told, strict=True) if is_so]
+        for key in found:
+            self.remembered.pop(key, None)
+        return len(found)

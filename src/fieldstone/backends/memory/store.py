@@ -1,4 +1,4 @@
-"""One field in memory."""
+"""Fields in memory."""
 
 import secrets
 from collections.abc import AsyncIterator, Sequence
@@ -10,17 +10,62 @@ from fieldstone.backends.memory.text_index import MemoryTextIndex
 from fieldstone.backends.memory.vectors import MemoryVectors
 from fieldstone.backends.memory.views import MemoryViews
 from fieldstone.core.errors import StorageFull
+from fieldstone.ports.lease import Holder
 from fieldstone.ports.log import FieldKey
-from fieldstone.ports.store import Commit
+from fieldstone.ports.store import Commit, FieldOpen, UnknownField
 from fieldstone.ports.views import Change
+
+
+class Room:
+    """What fields may take together."""
+
+    def __init__(self, max_bytes: int | None = None) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+
+    def take(self, size: int) -> None:
+        """So many more bytes, or fewer."""
+        if self._max_bytes is not None and size > 0 and self._bytes + size > self._max_bytes:
+            raise StorageFull
+        self._bytes += size
+
+
+class MemoryStores:
+    """A field that is closed stays here, so that it can be opened again."""
+
+    def __init__(self, *, max_bytes: int | None = None) -> None:
+        self._room = Room(max_bytes)
+        self._made: dict[FieldKey, MemoryStore] = {}
+
+    async def fields(self) -> Sequence[FieldKey]:
+        return sorted(self._made)
+
+    async def open(self, key: FieldKey, *, create: bool = True) -> "MemoryStore":
+        store = self._made.get(key)
+        if store is None:
+            if not create:
+                raise UnknownField(f"There is no field {key.field!r}.")
+            store = self._made[key] = MemoryStore(key, room=self._room)
+        elif not store.closed:
+            raise FieldOpen(f"{key.field!r} of {key.tenant!r} is open already.")
+        store.closed = False
+        return store
+
+    def announce(self, holder: Holder) -> None:
+        """Nothing to do: nobody else can want this place."""
+
+    async def close(self) -> None:
+        for store in self._made.values():
+            await store.close()
 
 
 class MemoryStore:
     description = "memory"
     durable = False
 
-    def __init__(self, key: FieldKey, *, max_bytes: int | None = None) -> None:
+    def __init__(self, key: FieldKey, *, room: Room | None = None) -> None:
         self.key = key
+        self.closed = False
         self.digest_key = secrets.token_bytes(32)
         self.log = MemoryLog()
         self.texts = MemoryContent()
@@ -29,7 +74,7 @@ class MemoryStore:
         self.text_index = MemoryTextIndex()
         self.marks = MemoryMarks()
         self.vectors = MemoryVectors(self._take)
-        self._max_bytes = max_bytes
+        self._room = room or Room()
         self._bytes = 0
 
     async def commit(self, commit: Commit) -> None:
@@ -40,6 +85,8 @@ class MemoryStore:
         self._take(size)
         self.log.entries.extend(commit.entries)
         self.texts.texts.update({text.seq: text for text in commit.texts})
+        for text in commit.replaced_texts:
+            self.texts.replace(text)
         self.replies.remembered.update({reply.key: reply for reply in commit.replies})
         for change in commit.changes:
             self.views.apply(change)
@@ -54,13 +101,15 @@ class MemoryStore:
                 views.apply(change)
         self.views.__dict__.update(views.__dict__)  # others hold this object, so its inside is what changes
 
+    async def scour(self) -> bool:
+        return True  # nothing is left of what is gone
+
     async def bytes_used(self) -> int:
         return self._bytes
 
     async def close(self) -> None:
-        """Nothing to do: what was in memory goes with it."""
+        self.closed = True
 
     def _take(self, size: int) -> None:
-        if self._max_bytes is not None and size > 0 and self._bytes + size > self._max_bytes:
-            raise StorageFull
+        self._room.take(size)
         self._bytes += size

@@ -31,6 +31,9 @@ class MemoryTextIndex:
     async def search(self, queries: Sequence[Sequence[str]], *, most_postings: int) -> Sequence[Postings]:
         return [self._search(terms, most_postings) for terms in queries]
 
+    async def scour(self) -> bool:
+        return True
+
     async def clear(self) -> None:
         self._postings.clear()
         self._terms.clear()

@@ -6,21 +6,26 @@ from itertools import islice
 from typing import assert_never
 
 from fieldstone.core.events import NameKind
+from fieldstone.core.limits import DEFAULT_AUTHORITY
 from fieldstone.core.vocabulary import ConflictStatus
 from fieldstone.ports.views import (
     AgentRow,
     Change,
     CommitUnit,
     ConflictRow,
+    DropMember,
     KeepHint,
     MarkEcho,
+    MemberRow,
     NameRow,
     PutAgent,
     PutConflict,
+    PutMember,
     PutName,
     PutRelation,
     PutUnit,
     RelationRow,
+    ReplaceName,
     ResolveConflict,
     SetUnitStatus,
     UnitBatch,
@@ -37,6 +42,7 @@ class MemoryViews:
         self._seqs_by_id: dict[str, int] = {}
         self._conflicts: dict[int, ConflictRow] = {}
         self._relations: dict[tuple[int, int], RelationRow] = {}
+        self._members: set[MemberRow] = set()
         self._hints: dict[int, None] = {}
 
     async def name(self, of: NameKind, digest: bytes) -> int | None:
@@ -75,6 +81,9 @@ class MemoryViews:
     async def relations(self) -> Sequence[RelationRow]:
         return sorted(self._relations.values())
 
+    async def members(self) -> Sequence[MemberRow]:
+        return sorted(self._members)
+
     async def hints(self) -> Sequence[int]:
         return list(self._hints)
 
@@ -87,12 +96,13 @@ class MemoryViews:
             *self._conflicts.values(),
             *((seq,) for seq in self._hints),
             *sorted(self._relations.values()),
+            *sorted(self._members),
         ]
         for row in rows:
             digest.update(repr(tuple(row)).encode())
         return digest.hexdigest()
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: Change) -> None:  # noqa: C901 (one case a change)
         match change:
             case PutUnit(row):
                 self._units[row.seq] = row
@@ -107,12 +117,19 @@ class MemoryViews:
                 self._units[unit] = self._units[unit]._replace(echo_of=original)
             case PutName(name):
                 self._names[name.of, name.digest] = name
+            case ReplaceName(name):
+                self._names = {key: row for key, row in self._names.items() if row.number != name.number}
+                self._names[name.of, name.digest] = name
             case PutAgent(agent):
                 self._agents[agent.agent] = agent
             case PutConflict(conflict):
                 self._conflicts[conflict.seq] = conflict
             case ResolveConflict():
                 self._resolve(change)
+            case PutMember(member):
+                self._members.add(member)
+            case DropMember(member):
+                self._members.discard(member)
             case KeepHint(seq):
                 self._hints[seq] = None
             case _:
@@ -144,4 +161,5 @@ class MemoryViews:
 
 def _columns(row: UnitRow) -> Sequence[object]:
     values = ((name, getattr(row, name)) for name in UnitBatch._fields)
-    return [0 if value is None and name != "score" else value for name, value in values]
+    absent = {"score": None, "trust": DEFAULT_AUTHORITY}
+    return [absent.get(name, 0) if value is None else value for name, value in values]

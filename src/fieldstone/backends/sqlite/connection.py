@@ -12,6 +12,7 @@ from fieldstone.core.errors import StorageFull
 from fieldstone.ports.store import StoreTooNew
 
 BUSY_TIMEOUT_MS: Final = 5_000  # others only read, so a wait is short; longer means that something is wrong
+JOURNAL_BUSY_MS: Final = 50
 READ_CACHE_KIB: Final = 64 * 1024
 JOURNAL_LIMIT_BYTES: Final = 64 * 1024 * 1024  # a WAL that once grew gives its room back
 
@@ -37,6 +38,18 @@ def open_reader(path: Path) -> apsw.Connection:
     connection.execute(f"PRAGMA cache_size=-{READ_CACHE_KIB}")
     connection.execute("PRAGMA wal_autocheckpoint=0")
     return connection
+
+
+def empty_journal(connection: apsw.Connection) -> bool:
+    """Save the WAL and cut it to nothing. False where somebody still reads from it: others must not wait for long."""
+    connection.set_busy_timeout(JOURNAL_BUSY_MS)
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        return True
+    except apsw.BusyError:
+        return False
+    finally:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
 
 
 def set_max_bytes(connection: apsw.Connection, max_bytes: int | None) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 import apsw
 
 from fieldstone.backends.sqlite.log import SQL, Span
-from fieldstone.ports.marks import Mark
 
 Write = Callable[[Callable[[apsw.Connection], int]], Awaitable[int]]
 
@@ -18,12 +17,15 @@ class SqliteMarks:
         self._span = span
         self._write = write
 
-    async def get(self, name: Mark) -> int:
+    async def get(self, name: str) -> int:
         return self._near.execute(SQL["get_mark"], (self._span.stream_no, name)).get or 0
 
-    async def set(self, name: Mark, seq: int) -> None:
+    async def set(self, name: str, seq: int) -> None:
         def put(connection: apsw.Connection) -> int:
-            connection.execute(SQL["set_mark"], (self._span.stream_no, name, seq))
+            if seq:
+                connection.execute(SQL["set_mark"], (self._span.stream_no, name, seq))
+            else:
+                connection.execute(SQL["drop_mark"], (self._span.stream_no, name))
             return 1
 
         await self._write(put)

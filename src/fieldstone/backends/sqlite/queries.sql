@@ -19,6 +19,10 @@ SELECT position & 0xffffffff, body, hash FROM log WHERE position > ? AND positio
 -- name: insert_text
 INSERT INTO texts (position, salt, body) VALUES (?, ?, ?);
 
+-- name: replace_text
+INSERT INTO texts (position, salt, body) VALUES (?, ?, ?)
+    ON CONFLICT (position) DO UPDATE SET salt = excluded.salt, body = excluded.body;
+
 -- name: erase_text
 DELETE FROM texts WHERE position = ?;
 
@@ -50,26 +54,40 @@ DELETE FROM replies WHERE position IN
                                ?2 + 1)
      ORDER BY position LIMIT ?4);
 
+-- name: read_replies
+SELECT position, body FROM replies WHERE position > ? AND position <= ? ORDER BY position LIMIT ?;
+
+-- name: drop_reply
+DELETE FROM replies WHERE position = ?;
+
 -- name: put_name
 INSERT INTO names (stream_no, kind, digest, number) VALUES (?, ?, ?, ?);
+
+-- name: replace_name
+-- In an import the name comes with its new text alone: then there is no row to replace.
+INSERT OR REPLACE INTO names (stream_no, kind, digest, number) VALUES (?, ?, ?, ?);
+
+-- name: drop_name
+DELETE FROM names WHERE stream_no = ? AND number = ?;
 
 -- name: find_name
 SELECT number FROM names WHERE stream_no = ? AND kind = ? AND digest = ?;
 
 -- name: put_agent
 -- A new registration takes the place of the agent's earlier one.
-INSERT INTO agents (position, registration, status, authority) VALUES (?, ?, ?, ?)
+INSERT INTO agents (position, registration, status, authority, credential) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (position) DO UPDATE SET
-        registration = excluded.registration, status = excluded.status, authority = excluded.authority;
+        registration = excluded.registration, status = excluded.status, authority = excluded.authority,
+        credential = excluded.credential;
 
 -- name: all_agents
-SELECT position & 0xffffffff, registration, status, authority FROM agents
+SELECT position & 0xffffffff, registration, status, authority, credential FROM agents
     WHERE position > ? AND position <= ? ORDER BY position;
 
 -- name: put_unit
 INSERT INTO units (position, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-                   committed_seq, archived_epoch, echo_of)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+                   committed_seq, archived_epoch, echo_of, trust)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: set_unit_status
 UPDATE units SET status = ? WHERE position = ?;
@@ -80,27 +98,28 @@ UPDATE units SET mode = 'committed', status = 'active', epoch = ?, committed_seq
 
 -- name: find_unit
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-       committed_seq, archived_epoch, echo_of
+       committed_seq, archived_epoch, echo_of, trust
     FROM units WHERE id = ? AND position >> 32 = ?;
 
 -- name: get_unit
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-       committed_seq, archived_epoch, echo_of
+       committed_seq, archived_epoch, echo_of, trust
     FROM units WHERE position = ?;
 
 -- name: scan_units
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-       committed_seq, archived_epoch, echo_of
+       committed_seq, archived_epoch, echo_of, trust
     FROM units WHERE position > ? AND position <= ? ORDER BY position LIMIT ?;
 
 -- name: unit_columns
 SELECT position & 0xffffffff, mode, type, status, epoch, agent, registration, coalesce(session, 0), coalesce(task, 0),
-       score, coalesce(committed_seq, 0), coalesce(archived_epoch, 0), coalesce(echo_of, 0)
+       score, coalesce(committed_seq, 0), coalesce(archived_epoch, 0), coalesce(echo_of, 0),
+       coalesce(trust, 4)  -- DEFAULT_AUTHORITY
     FROM units WHERE position > ? AND position <= ? ORDER BY position LIMIT ?;
 
 -- name: drafted_units
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-       committed_seq, archived_epoch, echo_of
+       committed_seq, archived_epoch, echo_of, trust
     FROM units WHERE (mode = 'draft' OR committed_seq IS NOT NULL) AND position > ? AND position <= ? ORDER BY position;
 
 -- name: count_units_of
@@ -142,11 +161,23 @@ INSERT INTO relations (source, place, type, target) VALUES (?, ?, ?, ?);
 -- name: all_relations
 SELECT source & 0xffffffff, place, type, target FROM relations WHERE source > ? AND source <= ? ORDER BY source, place;
 
+-- name: put_member
+INSERT INTO members (session, agent) VALUES (?, ?) ON CONFLICT DO NOTHING;
+
+-- name: drop_member
+DELETE FROM members WHERE session = ? AND agent = ?;
+
+-- name: all_members
+SELECT session & 0xffffffff, agent FROM members WHERE session > ? AND session <= ? ORDER BY session, agent;
+
 -- name: mark_echo
 UPDATE units SET echo_of = ? WHERE position = ?;
 
 -- name: set_mark
 INSERT INTO marks (stream_no, name, seq) VALUES (?, ?, ?) ON CONFLICT (stream_no, name) DO UPDATE SET seq = excluded.seq;
+
+-- name: drop_mark
+DELETE FROM marks WHERE stream_no = ? AND name = ?;
 
 -- name: get_mark
 SELECT seq FROM marks WHERE stream_no = ? AND name = ?;

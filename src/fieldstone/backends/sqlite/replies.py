@@ -5,6 +5,8 @@ would touch another page for nearly every one: it cost as much as all other rows
 row is therefore kept in memory, 16 bytes each, and read back when the store is opened.
 """
 
+import asyncio
+import functools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from fieldstone.backends.sqlite.log import SQL, Span
 from fieldstone.ports.replies import RememberedReply
 
+READ_AT_ONCE: Final = 1_000
 RECENT_MOST: Final = 50_000  # a dictionary's entry costs 100 bytes: from here on they are folded into the arrays
 
 Write = Callable[[Callable[[apsw.Connection], int]], Awaitable[int]]
@@ -43,6 +46,20 @@ class SqliteReplies:
 
         return await self._write(forget)
 
+    async def forget_where(self, holds: Callable[[Sequence[bytes]], Sequence[bool]]) -> int:
+        forgotten, after = 0, self._span.base
+        while rows := self._read_after(after):
+            after = rows[-1][0]
+            told = await asyncio.to_thread(holds, [body for _, body in rows])
+            found = [(position,) for (position, _), is_so in zip(rows, told, strict=True) if is_so]
+            if found:
+                forgotten += await self._write(functools.partial(_drop, found))
+        return forgotten
+
+    def _read_after(self, position: int) -> list[tuple[int, bytes]]:
+        bounds = (position, self._span.end, READ_AT_ONCE)
+        return [(position, body) for position, body in self._near.execute(SQL["read_replies"], bounds)]
+
     def insert(self, writer: apsw.Connection, replies: Sequence[RememberedReply]) -> None:
         """Inside the store's transaction; `inserted` follows when it is on disk."""
         numbered = enumerate(replies, start=self._last + 1)
@@ -53,6 +70,11 @@ class SqliteReplies:
         for number, reply in enumerate(replies, start=self._last + 1):
             self._places.add(reply.key, number)
         self._last += len(replies)
+
+
+def _drop(positions: Sequence[tuple[int]], connection: apsw.Connection) -> int:
+    connection.executemany(SQL["drop_reply"], positions)
+    return len(positions)
 
 
 class _Places:

@@ -1,143 +1,137 @@
-"""One field in one SQLite file: log, texts and views in one transaction, by one writer."""
+"""Fields in one SQLite file: log, texts and views of each in one transaction, by the file's one writer."""
 
 import asyncio
 import secrets
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import NamedTuple, Self
 
 import apsw
 
-from fieldstone.backends.sqlite.connection import full_as_storage_full, open_reader, open_writer
+from fieldstone.backends.sqlite.file import SqliteFile
 from fieldstone.backends.sqlite.log import SQL, Span, SqliteContent, SqliteLog
 from fieldstone.backends.sqlite.marks import SqliteMarks
 from fieldstone.backends.sqlite.replies import SqliteReplies
 from fieldstone.backends.sqlite.text_index import SqliteTextIndex
 from fieldstone.backends.sqlite.vectors import SqliteVectors
 from fieldstone.backends.sqlite.views import SqliteViews, erase_views, write_changes
+from fieldstone.ports.lease import Holder, Lease
 from fieldstone.ports.log import FIELD_STREAM, GENESIS_HASH, FieldKey
-from fieldstone.ports.store import Commit, UnknownField
+from fieldstone.ports.store import Commit, FieldOpen, UnknownField
 from fieldstone.ports.views import Change
 
-FAST_COMMIT_MS: Final = 2.0  # a disk this fast is waited for on the spot: two hops to a thread cost as much
-NEW_READING_WEIGHT: Final = 0.2  # in the running mean of commit times
-CHECKPOINT_PAGES: Final = 1_000  # SQLite's own default; done beside the commits, not inside one
-FEW_PAGES: Final = 150  # saved in less time than a few commits take
-WAL_LIMIT_PAGES: Final = 16_000  # 64 MiB: past it writers wait for a checkpoint, so the WAL stays bounded
 
-T = TypeVar("T")
+class SqliteStores:
+    """The fields of a file that is open for as long as this is, whether or not any field is."""
+
+    def __init__(self, file: SqliteFile, lease: Lease) -> None:
+        self._file = file
+        self._lease = lease
+        self._opened: dict[FieldKey, SqliteStore] = {}
+        self._opening = asyncio.Lock()
+        file.hold()
+
+    async def fields(self) -> Sequence[FieldKey]:
+        query = "SELECT tenant, field FROM streams WHERE name = ? ORDER BY tenant, field"
+        return [FieldKey(*row) for row in self._file.near.execute(query, (FIELD_STREAM,))]
+
+    async def open(self, key: FieldKey, *, create: bool = True) -> "SqliteStore":
+        async with self._opening:
+            if key in self._opened and not self._opened[key].closed:
+                raise FieldOpen(f"{key.field!r} of {key.tenant!r} is open already.")
+            if create and _find_stream(self._file, key) is None:
+                await self._file.write(lambda writer: _create_stream(writer, key))
+            self._opened[key] = SqliteStore(self._file, key)
+            return self._opened[key]
+
+    def announce(self, holder: Holder) -> None:
+        self._lease.announce(holder)
+
+    async def close(self) -> None:
+        async with self._opening:
+            try:
+                for store in self._opened.values():
+                    await store.close()
+                await self._file.release()
+            finally:
+                self._lease.release()
 
 
 class SqliteStore:
+    """One field of a file, which it holds until it is closed. A field that is not there is `UnknownField`."""
+
     durable = True
 
-    """With `create` False, a field that is not there is not made: it is `UnknownField`."""
-
-    def __init__(self, path: Path, key: FieldKey, *, max_bytes: int | None = None, create: bool = True) -> None:
+    def __init__(self, file: SqliteFile, key: FieldKey) -> None:
         self.key = key
-        self._path = path
-        self._writer = open_writer(path, max_bytes=max_bytes)
-        self._near = open_reader(path)  # for small reads on the spot; searches have readers of their own
-        stream_no, self.digest_key, self._head_seq = self._find_or_create_stream(key, create=create)
-        self._span = Span(stream_no)
+        self.closed = False
+        self._file = file
+        self._near = file.near
+        stream = _find_stream(file, key)
+        if stream is None:
+            raise UnknownField(_not_there(file, key))
+        self.digest_key, self._head_seq = stream.digest_key, stream.head_seq
+        self._span = Span(stream.number)
         self.log = SqliteLog(self._near, self._span)
         self.texts = SqliteContent(self._near, self._span)
         self.views = SqliteViews(self._near, self._span)
-        self.replies = SqliteReplies(self._near, self._span, self._write)
-        self.text_index = SqliteTextIndex(path, stream_no, self._hash_at)
-        self.marks = SqliteMarks(self._near, self._span, self._write)
-        self.vectors = SqliteVectors(path, self._near, self._span, self._write)
-        self._writing = asyncio.Lock()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-disk")
-        self._checkpointer = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-checkpoint")
-        self._mean_commit_ms = 0.0
-        self._wal_pages = 0
-        self._checkpoint: asyncio.Future[None] | None = None
-        self._pages_at_checkpoint = 0
-        self._nearly_saved = False
-        self._writer.set_wal_hook(self._note_wal_pages)
+        self.replies = SqliteReplies(self._near, self._span, file.write)
+        self.text_index = SqliteTextIndex(file.index, stream.number, self._hash_at)
+        self.marks = SqliteMarks(self._near, self._span, file.write)
+        self.vectors = SqliteVectors(file.path, self._near, self._span, file.write)
+        file.hold()
+        self._holding = True
+
+    @classmethod
+    def open(cls, path: Path, key: FieldKey, *, max_bytes: int | None = None, create: bool = True) -> Self:
+        """One field, and a file for it alone, which is closed with it. With `create` False no field is made."""
+        file = SqliteFile(path, max_bytes=max_bytes)
+        try:
+            if create and _find_stream(file, key) is None:
+                file.transact(lambda writer: _create_stream(writer, key))
+            return cls(file, key)
+        except BaseException:  # why: whatever it was, nobody else has the file
+            file.close()
+            raise
 
     @property
     def description(self) -> str:
-        return f"sqlite:{self._path}"
+        return f"sqlite:{self._file.path}"
 
     async def commit(self, commit: Commit) -> None:
-        async with self._writing:
-            await self._keep_wal_bounded()
-            if self._mean_commit_ms <= FAST_COMMIT_MS:
-                self._commit(commit)
-            else:
-                await self._in_thread(lambda: self._commit(commit))
-            await self._let_wal_start_again()
-        self._checkpoint_if_due()
+        await self._file.commit(lambda writer: self._insert(writer, commit), lambda: self._inserted(commit))
 
     async def replace_views(self, changes: AsyncIterator[Sequence[Change]]) -> None:
-        async with self._writing:
-            with full_as_storage_full(), self._writer:
-                erase_views(self._writer, self._span)
-                async for batch in changes:
-                    write_changes(self._writer, self._span, batch)
-        self._checkpoint_if_due()
+        async with self._file.rewriting() as writer:
+            erase_views(writer, self._span)
+            async for batch in changes:
+                write_changes(writer, self._span, batch)
+
+    async def scour(self) -> bool:
+        parts = (await self.text_index.scour(), await self._file.scour())
+        return all(parts)
 
     async def bytes_used(self) -> int:
-        pages: int = self._near.pragma("page_count")
-        size: int = self._near.pragma("page_size")
-        return pages * size + await self.text_index.bytes_used()
+        return self._file.bytes_used()
 
     async def close(self) -> None:
-        async with self._writing:
-            if self._checkpoint is not None:
-                await asyncio.wait([self._checkpoint])
-            self.text_index.close()
-            self._thread.shutdown(wait=True)
-            self._checkpointer.shutdown(wait=True)
-            self._near.close()
-            self._writer.close()  # the last connection: SQLite checkpoints and removes the WAL
+        if self._holding:
+            self._holding = False
+            await self._file.release()
+            self.closed = True
 
-    def _find_or_create_stream(self, key: FieldKey, *, create: bool) -> tuple[int, bytes, int]:
-        for row in self._writer.execute(SQL["find_stream"], (*key, FIELD_STREAM)):
-            return row[0], row[1], row[2]
-        if not create:
-            known = [
-                name for (name,) in self._writer.execute("SELECT field FROM streams WHERE tenant = ?", (key.tenant,))
-            ]
-            self._near.close()
-            self._writer.close()
-            raise UnknownField(f"{self._path} holds no field {key.field!r}, but: {', '.join(known) or 'none'}.")
-        digest_key = secrets.token_bytes(32)
-        with full_as_storage_full(), self._writer:
-            stream_no = self._writer.execute(SQL["create_stream"], (*key, FIELD_STREAM, digest_key, GENESIS_HASH)).get
-        return stream_no, digest_key, 0
-
-    def _hash_at(self, seq: int) -> bytes | None:
-        position = self._span.position(seq)
-        found: bytes | None = self._near.execute("SELECT hash FROM log WHERE position = ?", (position,)).get
-        return found
-
-    def _commit(self, commit: Commit) -> None:
-        entries = commit.entries
+    def _insert(self, writer: apsw.Connection, commit: Commit) -> None:
+        entries, base = commit.entries, self._span.base
         if any(entry.seq != seq for seq, entry in enumerate(entries, self._head_seq + 1)):
             raise ValueError(f"entry {entries[0].seq} does not continue the log, whose head is {self._head_seq}")
-        with full_as_storage_full():
-            with self._writer:
-                self._insert(commit)
-                inserted = time.perf_counter()
-            commit_ms = (time.perf_counter() - inserted) * 1e3
         if entries:
-            self._head_seq = entries[-1].seq
-        self.replies.inserted(commit.replies)
-        self._mean_commit_ms += NEW_READING_WEIGHT * (commit_ms - self._mean_commit_ms)
-
-    def _insert(self, commit: Commit) -> None:
-        writer, base = self._writer, self._span.base
-        if commit.entries:
-            writer.executemany(SQL["insert_entry"], [(base | seq, body, link) for seq, body, link in commit.entries])
-            head = commit.entries[-1]
+            writer.executemany(SQL["insert_entry"], [(base | seq, body, link) for seq, body, link in entries])
+            head = entries[-1]
             writer.execute(SQL["move_head"], (head.seq, head.hash, self._span.stream_no))
         if commit.texts:
             writer.executemany(SQL["insert_text"], [(base | seq, salt, body) for seq, salt, body in commit.texts])
+        for seq, salt, body in commit.replaced_texts:
+            writer.execute(SQL["replace_text"], (base | seq, salt, body))
         write_changes(writer, self._span, commit.changes)
         if commit.replies:
             self.replies.insert(writer, commit.replies)
@@ -145,67 +139,34 @@ class SqliteStore:
             writer.execute(SQL["erase_text"], (base | seq,))
             writer.execute(SQL["drop_hint"], (base | seq,))
 
-    async def _write(self, work: Callable[[apsw.Connection], int]) -> int:
-        """A longer write of this store's parts, off the event loop, in a transaction of its own."""
+    def _inserted(self, commit: Commit) -> None:
+        if commit.entries:
+            self._head_seq = commit.entries[-1].seq
+        self.replies.inserted(commit.replies)
 
-        def transact() -> int:
-            with full_as_storage_full(), self._writer:
-                done = work(self._writer)
-            return done
+    def _hash_at(self, seq: int) -> bytes | None:
+        position = self._span.position(seq)
+        found: bytes | None = self._near.execute("SELECT hash FROM log WHERE position = ?", (position,)).get
+        return found
 
-        async with self._writing:
-            await self._keep_wal_bounded()
-            result = await self._in_thread(transact)
-        self._checkpoint_if_due()
-        return result
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+class _Stream(NamedTuple):
+    number: int
+    digest_key: bytes
+    head_seq: int
 
-    # --- checkpoints -------------------------------------------------------------------------------------------------
 
-    def _note_wal_pages(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
-        self._wal_pages = pages
-        return apsw.SQLITE_OK
+def _find_stream(file: SqliteFile, key: FieldKey) -> _Stream | None:
+    found: tuple[int, bytes, int, bytes] | None = file.near.execute(SQL["find_stream"], (*key, FIELD_STREAM)).get
+    return None if found is None else _Stream(*found[:3])
 
-    def _checkpoint_if_due(self) -> None:
-        if self._wal_pages >= CHECKPOINT_PAGES and self._checkpoint is None:
-            loop = asyncio.get_running_loop()
-            self._pages_at_checkpoint = self._wal_pages
-            self._checkpoint = loop.run_in_executor(self._checkpointer, self._run_checkpoint)
-            self._checkpoint.add_done_callback(self._checkpoint_done)
 
-    def _checkpoint_done(self, done: asyncio.Future[None]) -> None:
-        self._checkpoint = None
-        # A disk that is full now is told to the next writer, not here.
-        self._nearly_saved = not done.cancelled() and done.exception() is None
+def _create_stream(writer: apsw.Connection, key: FieldKey) -> int:
+    digest_key = secrets.token_bytes(32)
+    number: int = writer.execute(SQL["create_stream"], (*key, FIELD_STREAM, digest_key, GENESIS_HASH)).get
+    return number
 
-    def _run_checkpoint(self) -> None:
-        connection = open_reader(self._path)
-        try:
-            connection.execute("PRAGMA query_only=OFF")
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-        finally:
-            connection.close()
 
-    async def _let_wal_start_again(self) -> None:
-        """After a checkpoint in quiet times only a few pages are left, which came meanwhile. With these saved, too, the
-        next commit writes over the WAL from its beginning; a WAL that only grows makes each commit half as slow again,
-        since the file system has to write down the file's new size. Under load they are many, and nobody waits."""
-        if self._nearly_saved:
-            self._nearly_saved = False
-            if self._wal_pages - self._pages_at_checkpoint > FEW_PAGES:
-                return
-            try:
-                await self._in_thread(lambda: self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
-            except apsw.Error:
-                pass  # the commit before it is on disk all the same; a disk that is full is told to the next writer
-
-    async def _keep_wal_bounded(self) -> None:
-        if self._wal_pages < WAL_LIMIT_PAGES:
-            return
-        if self._checkpoint is not None:
-            await asyncio.wait([self._checkpoint])
-        with full_as_storage_full():
-            await self._in_thread(lambda: self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART))
-        self._wal_pages = 0
+def _not_there(file: SqliteFile, key: FieldKey) -> str:
+    known = [name for (name,) in file.near.execute("SELECT field FROM streams WHERE tenant = ?", (key.tenant,))]
+    return f"{file.path} holds no field {key.field!r}, but: {', '.join(known) or 'none'}."

@@ -1,4 +1,4 @@
-"""Full text of one stream: an FTS5 table in a file beside the store, filled behind the log in large batches."""
+"""Full text: a file beside the store with an FTS5 table for each stream, filled behind the log in large batches."""
 
 import asyncio
 import threading
@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import apsw
 from msgspec import json
 
 from fieldstone.backends.analysis import TOKENIZER, Analyzer
-from fieldstone.backends.sqlite.connection import BUSY_TIMEOUT_MS, full_as_storage_full, open_reader
+from fieldstone.backends.sqlite.connection import BUSY_TIMEOUT_MS, empty_journal, full_as_storage_full, open_reader
 from fieldstone.ports.text_index import Document, Postings, prune
 
 READERS: Final = 2  # as many searches at once as there are cores to run them
@@ -20,72 +20,58 @@ KNOWN_FREQUENCIES: Final = 100_000  # cached terms; a lookup walks the term's wh
 STALE_GROWTH: Final = 1.1  # frequencies are looked up again once the index has grown by this much
 
 HashAt = Callable[[int], bytes | None]  # the log's hash at a seq
+T = TypeVar("T")
 
 
-class SqliteTextIndex:
-    """`hash_at` ties the index to the log that it was made from."""
+class SqliteIndexFile:
+    """The file's connections and threads. The streams share them: a single writer has nobody to wait for, and there are
+    as many threads for a hundred streams as for one. `near` is for what is read when a stream is opened."""
 
-    def __init__(self, store: Path, stream_no: int, hash_at: HashAt) -> None:
-        self._path = index_path(store)
-        self._stream_no = stream_no
-        self._hash_at = hash_at
-        self._table = f"text_{stream_no}"
-        self._analyzer = Analyzer()
+    def __init__(self, path: Path) -> None:
+        self.analyzer = Analyzer()
+        self._path = path
+        self._writer = self._open()
+        self.near = open_reader(path)
         self._writer_thread = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-index")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="fieldstone-search")
         self._reader = threading.local()
         self._reader_connections: list[apsw.Connection] = []
-        self._frequencies: dict[str, int] = {}
-        self._frequencies_at = 0
-        self._writer = self._open()
-        self._position = self._usable_position()
 
-    def analyze(self, text: str) -> list[str]:
-        return self._analyzer.terms(text)
+    async def write(self, work: Callable[[apsw.Connection], None], then: Callable[[], None]) -> None:
+        """`work` in one transaction. `then` follows, and before anything else is written."""
 
-    async def position(self) -> int:
-        return self._position
+        def transact() -> None:
+            with full_as_storage_full(), self._writer:
+                work(self._writer)
+            then()
 
-    async def add(self, documents: Sequence[Document], *, position: int) -> None:
-        batch = json.encode(documents).decode()  # (seq, text) each
-        anchor = self._hash_at(position)
+        await asyncio.get_running_loop().run_in_executor(self._writer_thread, transact)
 
-        def insert() -> None:
-            # Single statements for the whole batch: SQLite works without Python, and the event loop goes on.
-            in_batch = "SELECT value ->> 0 FROM json_each(?)"
-            count = f"SELECT count(*) FROM {self._table}_docsize WHERE id IN ({in_batch})"
-            known: int = self._writer.execute(count, (batch,)).get
-            rows = "SELECT value ->> 0, value ->> 1 FROM json_each(?)"
-            self._writer.execute(f"INSERT OR REPLACE INTO {self._table} (rowid, text) {rows}", (batch,))
-            self._writer.execute(
-                "UPDATE text_indexes SET position = ?, anchor = ?, documents = documents + ? WHERE stream_no = ?",
-                (position, anchor, len(documents) - known, self._stream_no),
-            )
+    async def empty_journal(self) -> bool:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writer_thread, lambda: empty_journal(self._writer))
 
-        await self._write(insert)
-        self._position = position
+    async def read(self, work: Callable[[apsw.Connection], T]) -> T:
+        """`work` in one read transaction: all that it sees is of the same state."""
 
-    async def search(self, queries: Sequence[Sequence[str]], *, most_postings: int) -> Sequence[Postings]:
-        if not any(queries):
-            return [Postings(self._position, 0, {}, {})] * len(queries)
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._search, queries, most_postings)
+        def transact() -> T:
+            connection: apsw.Connection = getattr(self._reader, "connection", None) or self._open_reader()
+            with connection:
+                found = work(connection)
+            return found
 
-    async def clear(self) -> None:
-        await self._write(self._empty)
-        self._position = 0
-        self._frequencies = {}
+        return await asyncio.get_running_loop().run_in_executor(self._readers, transact)
 
-    async def bytes_used(self) -> int:
-        return sum(file.stat().st_size for file in (self._path,) if file.exists())
+    def bytes_used(self) -> int:
+        return self._path.stat().st_size if self._path.exists() else 0
 
     def close(self) -> None:
         self._writer_thread.shutdown(wait=True)
         self._readers.shutdown(wait=True)
         for connection in self._reader_connections:
             connection.close()
+        self.near.close()
         self._writer.close()
-
-    # --- writing -----------------------------------------------------------------------------------------------------
 
     def _open(self) -> apsw.Connection:
         """An index file that cannot be read is of no use to anyone: it is made again."""
@@ -104,57 +90,118 @@ class SqliteTextIndex:
         connection.execute("PRAGMA secure_delete=ON")
         with full_as_storage_full(), connection:
             connection.execute((resources.files(__package__) / "text_index.sql").read_text())
-            # The tokenizer is the analyzer's. The table is contentless and keeps which units hold a term, not where:
-            # that is all we ask of it.
-            connection.execute(
-                f"CREATE VIRTUAL TABLE IF NOT EXISTS {self._table} USING fts5(text, content='', "
-                f"contentless_delete=1, detail=none, tokenize='{TOKENIZER}')"
-            )
-            vocabulary = f"CREATE VIRTUAL TABLE IF NOT EXISTS {self._table}_vocabulary USING fts5vocab"
-            connection.execute(f"{vocabulary}({self._table}, 'row')")
-            connection.execute(
-                "INSERT OR IGNORE INTO text_indexes (stream_no, position, anchor, documents) VALUES (?, 0, x'', 0)",
-                (self._stream_no,),
-            )
+            connection.execute("SELECT * FROM text_indexes").fetchall()  # what is damaged is noticed here
         return connection
 
-    def _usable_position(self) -> int:
-        position, anchor = self._writer.execute(
-            "SELECT position, anchor FROM text_indexes WHERE stream_no = ?", (self._stream_no,)
-        ).get
-        if position and self._hash_at(position) != anchor:
-            with full_as_storage_full(), self._writer:
-                self._empty()
-            return 0
-        return int(position)
+    def _open_reader(self) -> apsw.Connection:
+        connection = open_reader(self._path)
+        self._reader.connection = connection
+        self._reader_connections.append(connection)
+        return connection
 
-    def _empty(self) -> None:
-        self._writer.execute(f"INSERT INTO {self._table} ({self._table}) VALUES ('delete-all')")
-        self._writer.execute(
-            "UPDATE text_indexes SET position = 0, anchor = x'', documents = 0 WHERE stream_no = ?", (self._stream_no,)
+
+class SqliteTextIndex:
+    """One stream's table. It is made, or emptied, with the first batch, so that opening a stream writes nothing: at
+    position 0 nothing counts that may lie there. `hash_at` ties the index to the log that it was made from."""
+
+    def __init__(self, file: SqliteIndexFile, stream_no: int, hash_at: HashAt) -> None:
+        self._file = file
+        self._stream_no = stream_no
+        self._hash_at = hash_at
+        self._table = f"text_{stream_no}"
+        self._frequencies: dict[str, int] = {}
+        self._frequencies_at = 0
+        self._position = self._usable_position()
+
+    def analyze(self, text: str) -> list[str]:
+        return self._file.analyzer.terms(text)
+
+    async def position(self) -> int:
+        return self._position
+
+    async def add(self, documents: Sequence[Document], *, position: int) -> None:
+        batch = json.encode(documents).decode()  # (seq, text) each
+        anchor = self._hash_at(position)
+
+        def insert(writer: apsw.Connection) -> None:
+            if self._position == 0:
+                self._begin(writer)
+            # Single statements for the whole batch: SQLite works without Python, and the event loop goes on.
+            in_batch = "SELECT value ->> 0 FROM json_each(?)"
+            count = f"SELECT count(*) FROM {self._table}_docsize WHERE id IN ({in_batch})"
+            known: int = writer.execute(count, (batch,)).get
+            rows = "SELECT value ->> 0, value ->> 1 FROM json_each(?)"
+            writer.execute(f"INSERT OR REPLACE INTO {self._table} (rowid, text) {rows}", (batch,))
+            writer.execute(
+                "UPDATE text_indexes SET position = ?, anchor = ?, documents = documents + ? WHERE stream_no = ?",
+                (position, anchor, len(documents) - known, self._stream_no),
+            )
+
+        await self._file.write(insert, lambda: self._move_to(position))
+
+    async def search(self, queries: Sequence[Sequence[str]], *, most_postings: int) -> Sequence[Postings]:
+        if self._position == 0 or not any(queries):
+            return [Postings(self._position, 0, dict.fromkeys(words, 0), {}) for words in queries]
+        return await self._file.read(lambda reader: self._search(reader, queries, most_postings))
+
+    async def scour(self) -> bool:
+        """Write the index anew without what was deleted from it: a table like this one only marks a row as gone."""
+
+        def rewrite(writer: apsw.Connection) -> None:
+            if self._position:
+                writer.execute(f"INSERT INTO {self._table} ({self._table}) VALUES ('optimize')")
+            else:
+                self._begin(writer)  # what the index of another history has left there goes, too
+
+        await self._file.write(rewrite, lambda: None)
+        self._frequencies = {}
+        return await self._file.empty_journal()
+
+    async def clear(self) -> None:
+        await self._file.write(self._begin, lambda: self._move_to(0))
+        self._frequencies = {}
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    def _usable_position(self) -> int:
+        query = "SELECT position, anchor FROM text_indexes WHERE stream_no = ?"
+        found: tuple[int, bytes] | None = self._file.near.execute(query, (self._stream_no,)).get
+        if found is None or self._hash_at(found[0]) != found[1]:
+            return 0
+        return found[0]
+
+    def _begin(self, writer: apsw.Connection) -> None:
+        # The tokenizer is the analyzer's. The table is contentless and keeps which units hold a term, not where:
+        # that is all we ask of it.
+        writer.execute(
+            f"CREATE VIRTUAL TABLE IF NOT EXISTS {self._table} USING fts5(text, content='', "
+            f"contentless_delete=1, detail=none, tokenize='{TOKENIZER}')"
+        )
+        vocabulary = f"CREATE VIRTUAL TABLE IF NOT EXISTS {self._table}_vocabulary USING fts5vocab"
+        writer.execute(f"{vocabulary}({self._table}, 'row')")
+        writer.execute(f"INSERT INTO {self._table} ({self._table}) VALUES ('delete-all')")
+        writer.execute(
+            "INSERT OR REPLACE INTO text_indexes (stream_no, position, anchor, documents) VALUES (?, 0, x'', 0)",
+            (self._stream_no,),
         )
 
-    async def _write(self, work: Callable[[], None]) -> None:
-        def transact() -> None:
-            with full_as_storage_full(), self._writer:
-                work()
-
-        await asyncio.get_running_loop().run_in_executor(self._writer_thread, transact)
+    def _move_to(self, position: int) -> None:
+        self._position = position
 
     # --- searching ---------------------------------------------------------------------------------------------------
 
-    def _search(self, queries: Sequence[Sequence[str]], most_postings: int) -> Sequence[Postings]:
-        connection: apsw.Connection = getattr(self._reader, "connection", None) or self._open_reader()
-        with connection:  # one read transaction: every query sees the same state
-            position, documents = connection.execute(
-                "SELECT position, documents FROM text_indexes WHERE stream_no = ?", (self._stream_no,)
-            ).get
-            results = []
-            for words in queries:
-                frequencies = self._frequencies_of(connection, words, documents)
-                kept = prune(frequencies, most_postings)
-                seqs = {word: self._visit(connection, word) for word in kept}
-                results.append(Postings(position, documents, frequencies, seqs))
+    def _search(
+        self, connection: apsw.Connection, queries: Sequence[Sequence[str]], most_postings: int
+    ) -> Sequence[Postings]:
+        position, documents = connection.execute(
+            "SELECT position, documents FROM text_indexes WHERE stream_no = ?", (self._stream_no,)
+        ).get
+        results = []
+        for words in queries:
+            frequencies = self._frequencies_of(connection, words, documents)
+            kept = prune(frequencies, most_postings)
+            seqs = {word: self._visit(connection, word) for word in kept}
+            results.append(Postings(position, documents, frequencies, seqs))
         return results
 
     def _visit(self, connection: apsw.Connection, word: str) -> Sequence[int]:
@@ -180,12 +227,6 @@ class SqliteTextIndex:
             return 0
         query = f"SELECT doc FROM {self._table}_vocabulary WHERE term = ?"
         return connection.execute(query, (terms[0],)).get or 0
-
-    def _open_reader(self) -> apsw.Connection:
-        connection = open_reader(self._path)
-        self._reader.connection = connection
-        self._reader_connections.append(connection)
-        return connection
 
 
 def index_path(store: Path) -> Path:

@@ -14,14 +14,18 @@ from fieldstone.ports.views import (
     Change,
     CommitUnit,
     ConflictRow,
+    DropMember,
     KeepHint,
     MarkEcho,
+    MemberRow,
     PutAgent,
     PutConflict,
+    PutMember,
     PutName,
     PutRelation,
     PutUnit,
     RelationRow,
+    ReplaceName,
     ResolveConflict,
     SetUnitStatus,
     UnitBatch,
@@ -81,6 +85,9 @@ class SqliteViews:
     async def relations(self) -> Sequence[RelationRow]:
         return [RelationRow(*row) for row in self._all("all_relations")]
 
+    async def members(self) -> Sequence[MemberRow]:
+        return [MemberRow(*row) for row in self._all("all_members")]
+
     async def hints(self) -> Sequence[int]:
         return [row[0] for row in self._all("all_hints")]
 
@@ -89,7 +96,7 @@ class SqliteViews:
         names = "SELECT number, kind, digest FROM names WHERE stream_no = ? ORDER BY number"
         for row in self._near.execute(names, (self._span.stream_no,)):
             digest.update(repr(row).encode())
-        for query in ("all_agents", "scan_units", "all_conflicts", "all_hints", "all_relations"):
+        for query in ("all_agents", "scan_units", "all_conflicts", "all_hints", "all_relations", "all_members"):
             bounds = (self._span.base, self._span.end) + ((-1,) if query == "scan_units" else ())
             for row in self._near.execute(SQL[query], bounds):
                 digest.update(repr(row).encode())
@@ -104,15 +111,17 @@ def write_changes(connection: apsw.Connection, span: Span, changes: Sequence[Cha
     by_kind: dict[type[Change], list[Change]] = {}
     for change in changes:
         by_kind.setdefault(type(change), []).append(change)
-    for kind, (query, bindings) in _STATEMENTS.items():
+    for kind, statements in _STATEMENTS.items():
         if found := by_kind.get(kind):
-            connection.executemany(SQL[query], [bindings(change, span) for change in found])
+            for query, bindings in statements:
+                connection.executemany(SQL[query], [bindings(change, span) for change in found])
 
 
 def erase_views(connection: apsw.Connection, span: Span) -> None:
     for table in ("agents", "units", "conflicts", "hints"):
         connection.execute(f"DELETE FROM {table} WHERE position > ? AND position <= ?", (span.base, span.end))
     connection.execute("DELETE FROM relations WHERE source > ? AND source <= ?", (span.base, span.end))
+    connection.execute("DELETE FROM members WHERE session > ? AND session <= ?", (span.base, span.end))
     connection.execute("DELETE FROM names WHERE stream_no = ?", (span.stream_no,))
 
 
@@ -123,7 +132,11 @@ def _row_at_its_position(change: PutAgent | PutUnit | PutConflict, span: Span) -
     return (span.base | change.row[0], *change.row[1:])
 
 
-def _name(change: PutName, span: Span) -> tuple[Any, ...]:
+def _number(change: ReplaceName, span: Span) -> tuple[Any, ...]:
+    return (span.stream_no, change.row.number)
+
+
+def _name(change: PutName | ReplaceName, span: Span) -> tuple[Any, ...]:
     return (span.stream_no, change.row.of, change.row.digest, change.row.number)
 
 
@@ -147,19 +160,26 @@ def _resolve(change: ResolveConflict, span: Span) -> tuple[Any, ...]:
     return (*change[1:], span.base | change.conflict)
 
 
+def _member(change: PutMember | DropMember, span: Span) -> tuple[Any, ...]:
+    return (span.base | change.row.session, change.row.agent)
+
+
 def _hint(change: KeepHint, span: Span) -> tuple[Any, ...]:
     return (span.base | change.seq,)
 
 
-_STATEMENTS: Final[dict[type[Change], tuple[str, Bindings]]] = {
-    PutName: ("put_name", _name),
-    PutAgent: ("put_agent", _row_at_its_position),
-    PutUnit: ("put_unit", _row_at_its_position),
-    CommitUnit: ("commit_unit", _commit),
-    SetUnitStatus: ("set_unit_status", _status),
-    PutRelation: ("put_relation", _relation),
-    MarkEcho: ("mark_echo", _echo),
-    PutConflict: ("put_conflict", _row_at_its_position),
-    ResolveConflict: ("resolve_conflict", _resolve),
-    KeepHint: ("keep_hint", _hint),
+_STATEMENTS: Final[dict[type[Change], tuple[tuple[str, Bindings], ...]]] = {
+    PutName: (("put_name", _name),),
+    ReplaceName: (("drop_name", _number), ("replace_name", _name)),
+    PutAgent: (("put_agent", _row_at_its_position),),
+    PutUnit: (("put_unit", _row_at_its_position),),
+    CommitUnit: (("commit_unit", _commit),),
+    SetUnitStatus: (("set_unit_status", _status),),
+    PutRelation: (("put_relation", _relation),),
+    MarkEcho: (("mark_echo", _echo),),
+    PutConflict: (("put_conflict", _row_at_its_position),),
+    ResolveConflict: (("resolve_conflict", _resolve),),
+    PutMember: (("put_member", _member),),
+    DropMember: (("drop_member", _member),),
+    KeepHint: (("keep_hint", _hint),),
 }

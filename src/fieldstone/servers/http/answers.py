@@ -16,6 +16,7 @@ HTML: Final = b"text/html; charset=utf-8"
 
 Header = tuple[bytes, bytes]
 CLOSE: Final[Header] = (b"connection", b"close")
+CHALLENGE: Final[Header] = (b"www-authenticate", b"Bearer")
 
 _encoder = json.Encoder()
 
@@ -29,8 +30,13 @@ class Answer(NamedTuple):
     operation: str | None = None  # for the request log, where the route does not tell it
 
 
-def reply(value: Any) -> Answer:
-    return Answer(200, _encoder.encode(value))
+def reply(value: Any, status: int = 200) -> Answer:
+    return Answer(status, _encoder.encode(value))
+
+
+def done(*headers: Header) -> Answer:
+    """204: there is nothing more to say."""
+    return Answer(204, b"", headers=headers)
 
 
 def refusal(error: FieldError, operation: str | None, *headers: Header) -> Answer:

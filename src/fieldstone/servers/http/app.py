@@ -1,19 +1,22 @@
 """Routes → one ASGI application."""
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Final
 
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
 from fieldstone.core.errors import NotFound, ShuttingDown
-from fieldstone.field.field import LocalField
+from fieldstone.servers.auth.keys import Keys
+from fieldstone.servers.http import inspect, secrets
 from fieldstone.servers.http.answers import HTML, Answer, reply
 from fieldstone.servers.http.body import drain
 from fieldstone.servers.http.docs_page import docs_page
-from fieldstone.servers.http.endpoint import Endpoint, Handler, unbuilt
+from fieldstone.servers.http.endpoint import Endpoint, Handler, PublicHandler, unbuilt
+from fieldstone.servers.http.entrance import Entrance, Visit
 from fieldstone.servers.http.gate import Gate
-from fieldstone.servers.http.inspect import Inspection
+from fieldstone.servers.http.keys import KeyRoutes
 from fieldstone.servers.http.openapi import openapi_document
 from fieldstone.servers.http.operations import Operations
 from fieldstone.servers.http.routes import (
@@ -33,18 +36,20 @@ DOCS_HEADERS: Final = ((b"content-security-policy", b"default-src 'none'; style-
 class HttpApp:
     """The fixed paths are looked up at once; Starlette's router finds the rest."""
 
-    def __init__(self, field: LocalField, *, bound_host: str, max_body_bytes: int, log_requests: bool = False) -> None:
-        self._field = field
+    def __init__(
+        self, entrance: Entrance, keys: Keys, gate: Gate, *, max_body_bytes: int, log_requests: bool = False
+    ) -> None:
+        self._entrance = entrance
         self._log_requests = log_requests
-        self._inspection = Inspection(field)
-        self._operations = Operations(field, max_body_bytes=max_body_bytes)
-        self.gate = Gate(bound_host)
+        self._operations = Operations(max_body_bytes=max_body_bytes)
+        self._answering = _answering(keys)
+        self.gate = gate
         self.endpoints = list(self._endpoints())
         self._fixed = {endpoint.template: endpoint for endpoint in self.endpoints if "{" not in endpoint.template}
         self._router = Router(
             [Route(endpoint.template, endpoint) for endpoint in self.endpoints if "{" in endpoint.template],
             redirect_slashes=False,
-            default=Endpoint("*", {}, self.gate, log_all=log_requests, otherwise=_not_found),
+            default=Endpoint("*", {}, gate, entrance, log_all=log_requests, otherwise=_not_found),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,13 +61,13 @@ class HttpApp:
                 operation.path, {"POST": self._operations.handler(operation)}, operation=operation.operation
             )
         yield self._endpoint(MESSAGES_PATH, {"POST": self._operations.messages})
-        for route in INSPECTION_ROUTES:
-            yield self._endpoint(route.path, {route.method: getattr(self._inspection, route.name)})
+        for path, routes in groupby(INSPECTION_ROUTES, key=lambda route: route.path):
+            yield self._endpoint(path, {route.method: self._answering[route.name] for route in routes})
         for missing in UNBUILT_ROUTES:
             yield self._endpoint(missing.path, dict.fromkeys(missing.methods, unbuilt(missing.name)))
-        yield self._endpoint("/healthz", {"GET": _alive}, answers_while_stopping=True)
-        yield self._endpoint("/readyz", {"GET": self._ready})
-        yield self._endpoint(OPENAPI_PATH, {"GET": _openapi})
+        yield self._endpoint("/healthz", {}, public=_alive, answers_while_stopping=True)
+        yield self._endpoint("/readyz", {}, public=self._ready)
+        yield self._endpoint(OPENAPI_PATH, {}, public=_openapi)
         yield self._endpoint(DOCS_PATH, {"GET": _docs})
         yield self._endpoint("/", {"GET": _to_docs})
 
@@ -72,19 +77,22 @@ class HttpApp:
         handlers: dict[str, Handler],
         *,
         operation: str | None = None,
+        public: PublicHandler | None = None,
         answers_while_stopping: bool = False,
     ) -> Endpoint:
         return Endpoint(
             template,
             handlers,
             self.gate,
+            self._entrance,
+            public={} if public is None else {"GET": public},
             operation=operation,
             log_all=self._log_requests,
             answers_while_stopping=answers_while_stopping,
         )
 
     async def _ready(self, scope: Scope, receive: Receive) -> Answer:
-        if not self._field.writable:
+        if not self._entrance.tenants.writable:
             raise ShuttingDown
         return reply(Health())
 
@@ -97,15 +105,39 @@ async def _openapi(scope: Scope, receive: Receive) -> Answer:
     return reply(openapi_document())
 
 
-async def _docs(scope: Scope, receive: Receive) -> Answer:
-    host = dict(scope["headers"])[b"host"].decode("latin-1")  # the gate has seen that it is ours
-    return Answer(200, docs_page(openapi_document(), f"http://{host}"), HTML, DOCS_HEADERS)
+async def _docs(visit: Visit) -> Answer:
+    host = dict(visit.scope["headers"])[b"host"].decode("latin-1")  # the gate has seen that it is ours
+    return Answer(200, docs_page(openapi_document(), f"{visit.scope['scheme']}://{host}"), HTML, DOCS_HEADERS)
 
 
-async def _to_docs(scope: Scope, receive: Receive) -> Answer:
+async def _to_docs(visit: Visit) -> Answer:
     return Answer(307, b"", HTML, ((b"location", DOCS_PATH.encode()),))
 
 
-async def _not_found(scope: Scope, receive: Receive) -> Answer:
-    await drain(receive)
+async def _not_found(visit: Visit) -> Answer:
+    await drain(visit.receive)
     raise NotFound
+
+
+def _answering(keys: Keys) -> dict[str, Handler]:
+    """The handlers of INSPECTION_ROUTES, by their names there."""
+    key_routes = KeyRoutes(keys)
+    return {
+        "status": inspect.status,
+        "agents": inspect.agents,
+        "conflicts": inspect.conflicts,
+        "unit": inspect.unit,
+        "log": inspect.log,
+        "verify": inspect.verify,
+        "rebuild": inspect.rebuild,
+        "export": inspect.export,
+        "take_in": inspect.take_in,
+        "secrets": secrets.secrets,
+        "put_secret": secrets.put_secret,
+        "drop_secret": secrets.drop_secret,
+        "sweep": secrets.sweep,
+        "keys": key_routes.keys,
+        "create_key": key_routes.create_key,
+        "revoke_key": key_routes.revoke_key,
+        "rotate_key": key_routes.rotate_key,
+    }

@@ -1,16 +1,30 @@
 """Reading a request's body within its bounds."""
 
-from typing import Final
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
 
+from msgspec import DecodeError, ValidationError, json
 from starlette.types import Message, Receive, Scope
 
-from fieldstone.core.errors import PayloadTooLarge
+from fieldstone.core.errors import InvalidPayload, PayloadTooLarge
+from fieldstone.wire.messages import told
 
+BODY_S: Final = 60
+SMALL_BYTES: Final = 200_000  # a key's agents, or a secret's value
 DRAIN_BYTES: Final = 64_000_000  # read off before a refusal, so that a client which sends first and reads then sees it
+
+
+T = TypeVar("T")
 
 
 class ClientGone(Exception):
     """The connection ended before the body did: there is nobody left to answer."""
+
+
+class BodyTooSlow(Exception):
+    """The body did not arrive in time: whoever sends it drop by drop holds a place that others wait for."""
 
 
 class EndlessBody(Exception):
@@ -26,19 +40,43 @@ async def read_body(scope: Scope, receive: Receive, *, most_bytes: int) -> bytes
     declared = _declared_bytes(scope)
     if declared > DRAIN_BYTES:
         raise EndlessBody
-    return await _read_on(event, receive, most_bytes=most_bytes, too_large=declared > most_bytes)
+    async with _in_time():
+        return await _read_on(event, receive, most_bytes=most_bytes, too_large=declared > most_bytes)
+
+
+async def read_json(scope: Scope, receive: Receive, kind: type[T]) -> T:
+    """A small body of a given shape."""
+    body = await read_body(scope, receive, most_bytes=SMALL_BYTES)
+    try:
+        return json.decode(body, type=kind)
+    except RecursionError:
+        raise InvalidPayload("The body is nested too deeply.") from None
+    except ValidationError as error:
+        raise InvalidPayload(f"The body is malformed: {told(str(error))}.") from error
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise InvalidPayload("The body is not valid JSON in UTF-8.") from error
 
 
 async def drain(receive: Receive) -> None:
     """Read off a body that nobody wants."""
     size = 0
     more = True
-    while more:
-        event = await receive()
-        size += len(_piece(event))
-        if size > DRAIN_BYTES:
-            raise EndlessBody
-        more = event.get("more_body", False)
+    async with _in_time():
+        while more:
+            event = await receive()
+            size += len(_piece(event))
+            if size > DRAIN_BYTES:
+                raise EndlessBody
+            more = event.get("more_body", False)
+
+
+@asynccontextmanager
+async def _in_time() -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(BODY_S):
+            yield
+    except TimeoutError:
+        raise BodyTooSlow(f"The body did not arrive within {BODY_S} s.") from None
 
 
 async def _read_on(event: Message, receive: Receive, *, most_bytes: int, too_large: bool) -> bytes:

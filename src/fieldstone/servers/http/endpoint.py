@@ -1,9 +1,10 @@
 """One path: its methods, the refusals that every path has, and the line in the request log."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 from starlette.types import Receive, Scope, Send
@@ -11,31 +12,42 @@ from starlette.types import Receive, Scope, Send
 from fieldstone.core.errors import (
     FieldError,
     InternalError,
+    InvalidEnvelope,
     MethodNotAllowed,
     PayloadTooLarge,
+    RateLimited,
     ShuttingDown,
+    Unauthenticated,
     UnsupportedOperation,
+    with_message,
 )
-from fieldstone.servers.http.answers import CLOSE, Answer, refusal, send_answer
-from fieldstone.servers.http.body import DRAIN_BYTES, ClientGone, EndlessBody, drain
+from fieldstone.servers.http.answers import CHALLENGE, CLOSE, Answer, Header, refusal, send_answer
+from fieldstone.servers.http.body import DRAIN_BYTES, BodyTooSlow, ClientGone, EndlessBody, drain
+from fieldstone.servers.http.entrance import Entrance, Visit
 from fieldstone.servers.http.gate import Gate
 
 SLOW_MS: Final = 2_500  # longer than ATTUNE may wait for min_epoch
 
 logger = structlog.get_logger("fieldstone.http")
 
-Handler = Callable[[Scope, Receive], Awaitable[Answer]]
+Handler = Callable[[Visit], Awaitable[Answer]]
+PublicHandler = Callable[[Scope, Receive], Awaitable[Answer]]
 
 
 class Endpoint:
-    """An ASGI application for one path. Handlers return an `Answer` or raise a `FieldError`."""
+    """An ASGI application for one path. Handlers return an `Answer` or raise a `FieldError`.
+
+    Public handlers answer anybody, and see no field. All others get a visit, once it is known who comes.
+    """
 
     def __init__(
         self,
         template: str,
         handlers: Mapping[str, Handler],
         gate: Gate,
+        entrance: Entrance,
         *,
+        public: Mapping[str, PublicHandler] | None = None,
         operation: str | None = None,
         log_all: bool = False,
         answers_while_stopping: bool = False,
@@ -43,11 +55,11 @@ class Endpoint:
     ) -> None:
         """`otherwise`: what answers the methods that have no handler, instead of 405."""
         self.template = template
-        self._handlers = dict(handlers)
-        if "GET" in handlers:
-            self._handlers.setdefault("HEAD", handlers["GET"])  # the protocol below leaves the body out
+        self._handlers = _with_head(handlers)
+        self._public = _with_head(public or {})
         self._allow = (b"allow", ", ".join(self.methods).encode())
         self._gate = gate
+        self._entrance = entrance
         self._operation = operation
         self._log_all = log_all
         self._answers_while_stopping = answers_while_stopping
@@ -55,7 +67,7 @@ class Endpoint:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        return tuple(sorted(self._handlers))
+        return tuple(sorted({*self._handlers, *self._public}))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = perf_counter()
@@ -75,14 +87,15 @@ class Endpoint:
         try:
             refused = self._gate.refusal(scope["headers"])
             if refused is None or (self._answers_while_stopping and self._gate.stopping):
-                handler = self._handlers.get(scope["method"], self._otherwise)
-                if handler is not None:
+                if handler := self._public.get(scope["method"]):
                     return await handler(scope, receive)
-                refused = MethodNotAllowed()
+                return await self._admit(scope, receive)
             await drain(receive)
             return self._refusal(refused)
         except FieldError as error:
             return self._refusal(error)
+        except BodyTooSlow as slow:
+            return self._refusal(InvalidEnvelope(str(slow)), close=True)
         except EndlessBody:
             return self._refusal(PayloadTooLarge(f"The request body is larger than {DRAIN_BYTES} bytes."), close=True)
         except asyncio.CancelledError:  # by a shutdown that could wait no longer; asked again, it gets the same answer
@@ -93,9 +106,32 @@ class Endpoint:
             self._log_failure(scope, broken)
             return self._refusal(InternalError())
 
+    async def _admit(self, scope: Scope, receive: Receive) -> Answer:
+        try:
+            granted = await self._entrance.identify(scope)
+        except FieldError:
+            await drain(receive)
+            raise
+        async with self._entrance.visit(granted, scope, receive) as visit:
+            return await self._handle(visit)
+
+    async def _handle(self, visit: Visit) -> Answer:
+        handler = self._handlers.get(visit.scope["method"], self._otherwise)
+        if handler is None:
+            await drain(visit.receive)
+            raise MethodNotAllowed
+        try:
+            return await handler(visit)
+        except FieldError as error:  # its words may repeat what a caller wrote
+            raise with_message(error, visit.field.scrub(error.message)) from error
+
     def _refusal(self, error: FieldError, *, close: bool = False) -> Answer:
         if isinstance(error, MethodNotAllowed):
             return refusal(error, self._operation, self._allow)
+        if isinstance(error, Unauthenticated):
+            return refusal(error, self._operation, CHALLENGE)
+        if isinstance(error, RateLimited) and error.retry_after_s is not None:
+            return refusal(error, self._operation, _retry_after(error.retry_after_s))
         if close or isinstance(error, ShuttingDown):
             return refusal(error, self._operation, CLOSE)
         return refusal(error, self._operation)
@@ -122,11 +158,23 @@ class Endpoint:
         )
 
 
+H = TypeVar("H", Handler, PublicHandler)
+
+
+def _with_head(handlers: Mapping[str, H]) -> dict[str, H]:
+    """HEAD is GET: the protocol below leaves the body out."""
+    return {"HEAD": handlers["GET"], **handlers} if "GET" in handlers else dict(handlers)
+
+
+def _retry_after(seconds: float) -> Header:
+    return (b"retry-after", b"%d" % max(1, math.ceil(seconds)))
+
+
 def unbuilt(name: str) -> Handler:
     """A route of the contract whose operation does not exist yet."""
 
-    async def answer(scope: Scope, receive: Receive) -> Answer:
-        await drain(receive)
+    async def answer(visit: Visit) -> Answer:
+        await drain(visit.receive)
         raise UnsupportedOperation(f"{name} is not built yet.")
 
     return answer

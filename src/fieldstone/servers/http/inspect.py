@@ -6,17 +6,18 @@ from typing import Final, get_args
 from urllib.parse import parse_qsl
 
 from msgspec import Struct
-from starlette.types import Receive, Scope
+from msgspec.structs import replace
+from starlette.types import Scope
 
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.errors import InvalidPayload
 from fieldstone.core.limits import MAX_EPOCH
 from fieldstone.core.replies import AgentProfile
 from fieldstone.core.vocabulary import ConflictStatus
-from fieldstone.field.field import LocalField
 from fieldstone.field.rebuild import Rebuilt
 from fieldstone.servers.http.answers import JSON_LINES, Answer, reply
 from fieldstone.servers.http.body import drain, read_body
+from fieldstone.servers.http.entrance import Visit
 
 IMPORT_CHUNK_BYTES: Final = 10_000_000
 MOST_QUERY_FIELDS: Final = 100
@@ -38,50 +39,55 @@ class Views(Struct, frozen=True):
     views: Rebuilt
 
 
-class Inspection:
-    def __init__(self, field: LocalField) -> None:
-        self._field = field
+async def status(visit: Visit) -> Answer:
+    return reply(replace(await visit.field.status(visit.caller), open_mode=visit.caller.is_local))
 
-    async def status(self, scope: Scope, receive: Receive) -> Answer:
-        return reply(await self._field.status())
 
-    async def agents(self, scope: Scope, receive: Receive) -> Answer:
-        return reply(Agents(await self._field.agents()))
+async def agents(visit: Visit) -> Answer:
+    return reply(Agents(await visit.field.agents(visit.caller)))
 
-    async def conflicts(self, scope: Scope, receive: Receive) -> Answer:
-        return reply(Conflicts(await self._field.conflicts(_statuses(_query(scope).get("status")))))
 
-    async def unit(self, scope: Scope, receive: Receive) -> Answer:
-        return reply(await self._field.unit(scope["path_params"]["id"]))
+async def conflicts(visit: Visit) -> Answer:
+    statuses = _statuses(_query(visit.scope).get("status"))
+    return reply(Conflicts(await visit.field.conflicts(statuses, visit.caller)))
 
-    async def log(self, scope: Scope, receive: Receive) -> Answer:
-        query = _query(scope)
-        after, limit = _number(query, "after", 0), _number(query, "limit", LOG_LIMIT)
-        return reply(await self._field.log(after=after, limit=limit))
 
-    async def verify(self, scope: Scope, receive: Receive) -> Answer:
-        await drain(receive)
-        return reply(await self._field.verify())
+async def unit(visit: Visit) -> Answer:
+    return reply(await visit.field.unit(visit.scope["path_params"]["id"], visit.caller))
 
-    async def rebuild(self, scope: Scope, receive: Receive) -> Answer:
-        await drain(receive)
-        return reply(Views(await self._field.rebuild()))
 
-    async def export(self, scope: Scope, receive: Receive) -> Answer:
-        await drain(receive)
-        pieces = self._field.export()
-        # Before the status is sent: a stream that cannot even begin is an error that can still be told.
-        first = await anext(pieces, b"")
-        return Answer(200, first, JSON_LINES, stream=pieces)
+async def log(visit: Visit) -> Answer:
+    query = _query(visit.scope)
+    after, limit = _number(query, "after", 0), _number(query, "limit", LOG_LIMIT)
+    return reply(await visit.field.log(after=after, limit=limit, caller=visit.caller))
 
-    async def take_in(self, scope: Scope, receive: Receive) -> Answer:
-        body = await read_body(scope, receive, most_bytes=IMPORT_CHUNK_BYTES)
-        try:
-            return reply(await self._field.import_lines(body.split(b"\n")))
-        except (RecursionError, OverflowError) as error:
-            raise InvalidPayload(
-                "a line is not a line of an export: it is nested too deeply, or a number is too large."
-            ) from error
+
+async def verify(visit: Visit) -> Answer:
+    await drain(visit.receive)
+    return reply(await visit.field.verify(caller=visit.caller))
+
+
+async def rebuild(visit: Visit) -> Answer:
+    await drain(visit.receive)
+    return reply(Views(await visit.field.rebuild(caller=visit.caller)))
+
+
+async def export(visit: Visit) -> Answer:
+    await drain(visit.receive)
+    pieces = visit.held(visit.field.export(visit.caller))
+    # Before the status is sent: a stream that cannot even begin is an error that can still be told.
+    first = await anext(pieces, b"")
+    return Answer(200, first, JSON_LINES, stream=pieces)
+
+
+async def take_in(visit: Visit) -> Answer:
+    body = await read_body(visit.scope, visit.receive, most_bytes=IMPORT_CHUNK_BYTES)
+    try:
+        return reply(await visit.field.import_lines(body.split(b"\n"), visit.caller))
+    except (RecursionError, OverflowError) as error:
+        raise InvalidPayload(
+            "a line is not a line of an export: it is nested too deeply, or a number is too large."
+        ) from error
 
 
 def _query(scope: Scope) -> dict[str, str]:

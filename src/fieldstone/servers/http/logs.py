@@ -7,7 +7,7 @@ and the exception's type, and nothing else. The same goes for what libraries log
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TextIO
 
 import structlog
@@ -16,8 +16,10 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
-def configure_logs(level: str, form: str, stream: TextIO | None = None) -> None:
-    """`form`: json, console, or auto (console in a terminal, json elsewhere)."""
+def configure_logs(
+    level: str, form: str, stream: TextIO | None = None, *, scrub: Callable[[str], str] = lambda text: text
+) -> None:
+    """`form`: json, console, or auto (console in a terminal, json elsewhere). `scrub` takes known secrets out."""
     out = sys.stderr if stream is None else stream
     console = form == "console" or (form == "auto" and out.isatty())
     renderer: Processor = structlog.processors.JSONRenderer()
@@ -30,6 +32,7 @@ def configure_logs(level: str, form: str, stream: TextIO | None = None) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             places_of_exception,
+            Scrubbing(scrub),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
@@ -53,6 +56,16 @@ def places_of_exception(_logger: WrappedLogger, _method: str, event: EventDict) 
     if isinstance(given, BaseException):
         event["exception"] = "".join(_places(given))
     return event
+
+
+class Scrubbing:
+    """The last step before a line is written: whatever got into it, no secret leaves."""
+
+    def __init__(self, scrub: Callable[[str], str]) -> None:
+        self._scrub = scrub
+
+    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        return {name: self._scrub(value) if isinstance(value, str) else value for name, value in event.items()}
 
 
 class FromLibraries(logging.Handler):

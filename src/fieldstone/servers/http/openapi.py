@@ -32,18 +32,24 @@ Schema = dict[str, Any]
 REF: Final = "#/components/schemas/{name}"
 REFUSALS: Final = {
     400: "Malformed. The message names the field.",
+    401: "The request carries no valid credential.",
     403: "The agent is not registered or may not do this, or the request comes from a foreign web page.",
     404: "There is no such unit or conflict.",
     409: "The id is taken, or the present status does not allow this step.",
     413: "The body is larger than the server takes.",
     422: "An id or a text holds what looks like a secret.",
+    429: "The credential has used up its rate or its quota.",
     500: "Something broke inside the Field.",
     501: "Not built yet, or above the Field's conformance level.",
     503: "The server is shutting down.",
     504: "The Field did not reach min_epoch in time.",
     507: "The store is full. Nothing was written; reads go on.",
 }
-OF_EVERY_ROUTE: Final = (403, 500, 503)
+OF_EVERY_ROUTE: Final = (401, 403, 429, 500, 503)
+EXAMPLES: Final[dict[str, Schema]] = {
+    "put_secret": {"value": "what must never be stored", "scope": {"tenant": True}},
+    "create_key": {"tenant": "local", "authority": 4, "agents": ["ada"], "expires": "2030-01-31T12:00:00Z"},
+}
 OF_OPERATIONS: Final = (400, 404, 409, 413, 422, 501, 504, 507)
 
 ID: Final = {"minLength": 1, "maxLength": MAX_ID_CHARS}
@@ -98,6 +104,11 @@ BOUNDS: Final[dict[str, dict[str, Schema]]] = {
 }
 # Fields that the types leave open because their absence has a code of its own.
 REQUIRED_BY_RULE: Final = {"Record": ("mode", "type", "content", "intent"), "Intent": ("purpose",)}
+KEY_SCHEME: Final = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A key of `fieldstone keys create`, or a JWT. Needed once a key exists.",
+}
 DESCRIPTIONS: Final = {
     "Record": "A unit. A committed one needs confidence with score and reasoning (from conformance level 1 on).",
     "ErrorBody": "Every refusal. A refused RECORD or REGISTER also has status and rejection_reason.",
@@ -130,7 +141,12 @@ def openapi_document() -> Schema:
         },
         "servers": [{"url": "/"}],
         "paths": paths,
-        "components": {"schemas": _schemas(), "responses": {f"Error{status}": _error(status) for status in REFUSALS}},
+        "security": [{"key": []}, {}],
+        "components": {
+            "securitySchemes": {"key": KEY_SCHEME},
+            "schemas": _schemas(),
+            "responses": {f"Error{status}": _error(status) for status in REFUSALS},
+        },
     }
 
 
@@ -181,11 +197,15 @@ def _inspection(route: InspectionRoute) -> Schema:
     if route.path == "/v1/import":
         lines = {"type": "string", "maxLength": IMPORT_CHUNK_BYTES}
         described["requestBody"] = {"required": False, "content": {"application/jsonl": {"schema": lines}}}
-    if route.reply is None:
+    if route.body is not None:
+        described["requestBody"] = _json_body(_of_type(route.body), EXAMPLES[route.name])
+    if route.status == 204:
+        done: Schema = {"description": "Done."}
+    elif route.reply is None:
         done = {"description": "One entry a line.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}
     else:
         done = _json(_of_type(route.reply), "Done.")
-    return {**described, "responses": {"200": done, **_refusals(*route.refusals)}}
+    return {**described, "responses": {str(route.status): done, **_refusals(*route.refusals)}}
 
 
 def _about_the_server() -> dict[str, Schema]:
@@ -269,7 +289,7 @@ def _bounded(schema: Schema) -> Schema:
 
 def _all_types() -> list[Any]:
     types = [kind for route in OPERATION_ROUTES for kind in (route.request, route.reply) if kind is not None]
-    types += [route.reply for route in INSPECTION_ROUTES if route.reply is not None]
+    types += [kind for route in INSPECTION_ROUTES for kind in (route.body, route.reply) if kind is not None]
     return list(dict.fromkeys([*types, AttunementOfIds, ErrorBody, Health]))
 
 

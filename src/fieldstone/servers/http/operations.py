@@ -6,15 +6,14 @@ from typing import Final
 
 import structlog
 from msgspec import DecodeError, Raw, json
-from starlette.types import Receive, Scope
 
-from fieldstone.core.errors import FieldError, InternalError, InvalidEnvelope
+from fieldstone.core.errors import FieldError, InternalError, InvalidEnvelope, with_message
 from fieldstone.core.replies import Reply
 from fieldstone.core.requests import Attune, Detect, Message
-from fieldstone.field.field import LocalField
 from fieldstone.servers.http.answers import Answer, refusal, reply
 from fieldstone.servers.http.body import read_body
 from fieldstone.servers.http.endpoint import Handler, unbuilt
+from fieldstone.servers.http.entrance import Visit
 from fieldstone.wire.errors import ErrorBody, error_body
 from fieldstone.wire.messages import BadMessage, decode_message
 from fieldstone.wire.operations import OperationRoute
@@ -26,63 +25,70 @@ _arrays = json.Decoder(list[Raw])
 
 
 class Operations:
-    def __init__(self, field: LocalField, *, max_body_bytes: int) -> None:
-        self._field = field
+    def __init__(self, *, max_body_bytes: int) -> None:
         self._max_body_bytes = max_body_bytes
 
     def handler(self, route: OperationRoute) -> Handler:
         if route.reply is None:
             return unbuilt(route.operation)
-        field, most_bytes, operation = self._field, self._max_body_bytes, route.operation
+        most_bytes, operation = self._max_body_bytes, route.operation
 
-        async def answer(scope: Scope, receive: Receive) -> Answer:
-            body = await read_body(scope, receive, most_bytes=most_bytes)
+        async def answer(visit: Visit) -> Answer:
+            body = await read_body(visit.scope, visit.receive, most_bytes=most_bytes)
             try:
-                message = decode_message(body, operation)
+                message = decode_message(body, operation, visit.caller)
             except BadMessage as bad:
                 raise bad.error from None
-            return reply(await field.send(message))
+            return reply(await visit.field.send(message))
 
         return answer
 
-    async def messages(self, scope: Scope, receive: Receive) -> Answer:
-        body = await read_body(scope, receive, most_bytes=self._max_body_bytes)
+    async def messages(self, visit: Visit) -> Answer:
+        body = await read_body(visit.scope, visit.receive, most_bytes=self._max_body_bytes)
         if body.lstrip()[:1] == b"[":
-            return reply(await self._send_all(_split(body)))
+            envelopes = _split(body)
+            visit.holds(len(envelopes))
+            return reply(await _send_all(visit, envelopes))
         try:
-            message = decode_message(body)
+            message = decode_message(body, caller=visit.caller)
         except BadMessage as bad:
-            return refusal(bad.error, bad.operation)
+            return refusal(_scrubbed(visit, bad.error), bad.operation)
         try:
-            return reply(await self._field.send(message))._replace(operation=message.operation)
+            return reply(await visit.field.send(message))._replace(operation=message.operation)
         except FieldError as error:
-            return refusal(error, message.operation)._replace(operation=message.operation)
+            return refusal(_scrubbed(visit, error), message.operation)._replace(operation=message.operation)
 
-    async def _send_all(self, envelopes: Sequence[Raw]) -> list[Reply | ErrorBody]:
-        """In order. Writes that follow each other share a group commit, in which the writer keeps their order; a read
-        waits for the writes before it."""
-        answers: list[Reply | ErrorBody | asyncio.Task[Reply | ErrorBody]] = []
-        for envelope in envelopes:
-            try:
-                message = decode_message(bytes(envelope))
-            except BadMessage as bad:
-                answers.append(error_body(bad.error, bad.operation))
-                continue
-            if isinstance(message.request, Attune | Detect):
-                answers = [await _settled(answer) for answer in answers]
-                answers.append(await self._send_one(message))
-            else:
-                answers.append(asyncio.create_task(self._send_one(message)))
-        return [await _settled(answer) for answer in answers]
 
-    async def _send_one(self, message: Message) -> Reply | ErrorBody:
+async def _send_all(visit: Visit, envelopes: Sequence[Raw]) -> list[Reply | ErrorBody]:
+    """In order. Writes that follow each other share a group commit, in which the writer keeps their order; a read
+    waits for the writes before it."""
+    answers: list[Reply | ErrorBody | asyncio.Task[Reply | ErrorBody]] = []
+    for envelope in envelopes:
         try:
-            return await self._field.send(message)
-        except FieldError as error:
-            return error_body(error, message.operation)
-        except Exception as broken:  # why: one that breaks has its place in the array, too, and the others go on
-            logger.error("message failed", operation=message.operation, error=type(broken).__name__, exc_info=broken)
-            return error_body(InternalError(), message.operation)
+            message = decode_message(bytes(envelope), caller=visit.caller)
+        except BadMessage as bad:
+            answers.append(error_body(_scrubbed(visit, bad.error), bad.operation))
+            continue
+        if isinstance(message.request, Attune | Detect):
+            answers = [await _settled(answer) for answer in answers]
+            answers.append(await _send_one(visit, message))
+        else:
+            answers.append(asyncio.create_task(_send_one(visit, message)))
+    return [await _settled(answer) for answer in answers]
+
+
+async def _send_one(visit: Visit, message: Message) -> Reply | ErrorBody:
+    try:
+        return await visit.field.send(message)
+    except FieldError as error:
+        return error_body(_scrubbed(visit, error), message.operation)
+    except Exception as broken:  # why: one that breaks has its place in the array, too, and the others go on
+        logger.error("message failed", operation=message.operation, error=type(broken).__name__, exc_info=broken)
+        return error_body(InternalError(), message.operation)
+
+
+def _scrubbed(visit: Visit, error: FieldError) -> FieldError:
+    return with_message(error, visit.field.scrub(error.message))
 
 
 async def _settled(answer: Reply | ErrorBody | asyncio.Task[Reply | ErrorBody]) -> Reply | ErrorBody:

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, Final
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from fieldstone.core.errors import InvalidEnvelope
 from fieldstone.servers.http.answers import JSON, encode_error
@@ -21,6 +21,8 @@ class FieldProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         self._joined = JoinedWrites(transport)
         super().connection_made(self._joined)
+        self._answered_s = self.loop.time()
+        self._look_again_in(self.timeout_keep_alive)  # also for who connects and never sends a whole request
         self.access_log = False  # whatever the handlers of the process: requests are logged by `endpoint.py`
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -39,14 +41,14 @@ class FieldProtocol(HttpToolsProtocol):
             self._start_asgi_task(*self.pipeline.pop())
             return
         self._answered_s = self.loop.time()
-        if self.timeout_keep_alive_task is None:
-            self._look_again_in(self.timeout_keep_alive)
 
     def _unset_keepalive_if_required(self) -> None:
         """The timer looks for itself whether the connection is idle."""
 
     def timeout_keep_alive_handler(self) -> None:
-        idle_s = self.loop.time() - self._answered_s if self.cycle.response_complete else 0.0
+        cycle: RequestResponseCycle | None = self.cycle  # uvicorn has it otherwise, but before the first request: None
+        is_idle = cycle is None or cycle.response_complete
+        idle_s = self.loop.time() - self._answered_s if is_idle else 0.0
         if idle_s >= self.timeout_keep_alive:
             self.transport.close()
         else:

@@ -8,8 +8,12 @@ from fieldstone.audit.verify import Verification
 from fieldstone.core.replies import FieldStatus
 from fieldstone.core.units import MemoryUnit
 from fieldstone.field.field import LogPage
+from fieldstone.field.sweep import Swept
 from fieldstone.field.transfer import Imported
+from fieldstone.servers.auth.keys import NewKey
 from fieldstone.servers.http.inspect import Agents, Conflicts, Views
+from fieldstone.servers.http.keys import KeyList, KeyOnce
+from fieldstone.servers.http.secrets import NewSecret, SecretList
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 
@@ -25,10 +29,12 @@ class Health(Struct, frozen=True):
 class InspectionRoute(Struct, frozen=True):
     method: Method
     path: str
-    name: str  # the method of `Inspection` that answers it
+    name: str  # of what answers it, in `app.py`
     summary: str
     reply: Any = None  # None: JSON lines
     refusals: tuple[int, ...] = ()  # beside those that every route has
+    body: Any = None
+    status: int = 200  # 204: no body
 
 
 class UnbuiltRoute(Struct, frozen=True):
@@ -51,6 +57,44 @@ INSPECTION_ROUTES: Final = (
     InspectionRoute(
         "POST", "/v1/import", "take_in", "Take in lines of an export, at most 10 MB.", Imported, (400, 413, 507)
     ),
+    InspectionRoute("GET", "/v1/secrets", "secrets", "Known secrets: their ids and scopes.", SecretList),
+    InspectionRoute(
+        "PUT",
+        "/v1/secrets/{id}",
+        "put_secret",
+        "Register a value that must never be stored.",
+        refusals=(400, 413, 507),
+        body=NewSecret,
+        status=204,
+    ),
+    InspectionRoute(
+        "DELETE", "/v1/secrets/{id}", "drop_secret", "Forget a known secret.", refusals=(404, 413, 507), status=204
+    ),
+    InspectionRoute(
+        "POST", "/v1/sweep", "sweep", "Clear secrets that became known late from every text.", Swept, (413, 507)
+    ),
+    InspectionRoute("GET", "/v1/keys", "keys", "The tenant's keys, without the keys themselves.", KeyList),
+    InspectionRoute(
+        "POST",
+        "/v1/keys",
+        "create_key",
+        "Make a key. It is shown this once.",
+        KeyOnce,
+        (400, 413, 507),
+        NewKey,
+        201,
+    ),
+    InspectionRoute(
+        "DELETE", "/v1/keys/{id}", "revoke_key", "Revoke a key, at once.", refusals=(404, 413, 507), status=204
+    ),
+    InspectionRoute(
+        "POST",
+        "/v1/keys/{id}/rotate",
+        "rotate_key",
+        "A new secret under the same id; the old one stops at once.",
+        KeyOnce,
+        (404, 409, 413, 507),
+    ),
 )
 
 UNBUILT_ROUTES: Final = (
@@ -66,9 +110,4 @@ UNBUILT_ROUTES: Final = (
     UnbuiltRoute(("POST",), "/v1/retention/plan", "Planning retention"),
     UnbuiltRoute(("POST",), "/v1/retention/apply", "Applying retention"),
     UnbuiltRoute(("GET",), "/v1/retention/status", "The state of retention"),
-    UnbuiltRoute(("GET",), "/v1/secrets", "Known secrets"),
-    UnbuiltRoute(("PUT", "DELETE"), "/v1/secrets/{id}", "A known secret"),
-    UnbuiltRoute(("GET", "POST"), "/v1/keys", "Keys"),
-    UnbuiltRoute(("DELETE",), "/v1/keys/{id}", "A key"),
-    UnbuiltRoute(("POST",), "/v1/keys/{id}/rotate", "Rotating a key"),
 )

@@ -6,16 +6,16 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from typing import Final
+from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import Final, NamedTuple
 
 import uvicorn
 from uvicorn.loops.auto import auto_loop_factory
 
-from fieldstone.field.field import LocalField
-from fieldstone.ports.lease import Holder
+from fieldstone.servers.auth.keys import Keys
 from fieldstone.servers.http.app import HttpApp
-from fieldstone.servers.http.gate import bracketed
+from fieldstone.servers.http.entrance import Entrance
+from fieldstone.servers.http.gate import Gate, bracketed
 from fieldstone.servers.http.logs import configure_logs
 from fieldstone.servers.http.protocol import FieldProtocol
 from fieldstone.servers.http.routes import DOCS_PATH
@@ -25,34 +25,41 @@ KEEP_ALIVE_S: Final = 65  # longer than clients keep an idle connection, so that
 FINISH_S: Final = 8  # what accepted requests may take once the server is told to stop
 CUT_OFF_S: Final = 2  # for the answers of those that were not done by then
 POLL_S: Final = 0.1
+EVERYWHERE: Final = ("0.0.0.0", "::")  # addresses that stand for all of them
 
 
 class NonLoopbackHost(Exception):
-    """Keys do not exist yet, so only loopback addresses are served."""
+    """Without keys only loopback addresses are served."""
 
 
 class CannotListen(Exception):
     """The address cannot be had."""
 
 
-def serve(
-    settings: Settings, open_field: Callable[[], Awaitable[LocalField]], holder_at: Callable[[str], Holder]
-) -> None:
-    """Serve until SIGTERM or SIGINT. `holder_at` says who we are, for the lease, once the URL is known.
+class House(NamedTuple):
+    """What is served: the fields behind their entrance, where they lie, and how to tell others where to find us."""
 
-    Raises `NonLoopbackHost`, `CannotListen`, and what `open_field` raises: each a sentence for whoever started it.
+    entrance: Entrance
+    keys: Keys
+    store: str
+    announce: Callable[[str], None]
+
+
+def serve(settings: Settings, open_house: Callable[[], AbstractAsyncContextManager[House]]) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises `NonLoopbackHost`, `CannotListen`, and what `open_house` raises: each a sentence for whoever started it.
     """
-    check_loopback(settings.host)
     configure_logs(settings.log_level, settings.log_format)
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-        runner.run(_serve(settings, open_field, holder_at))
+        runner.run(_serve(settings, open_house))
 
 
-def check_loopback(host: str) -> None:
-    if not _is_loopback(host):
+def check_address(host: str, *, is_open: bool) -> None:
+    if is_open and not is_loopback(host):
         raise NonLoopbackHost(
-            f"{host} is not a loopback address. Keys do not exist yet, so only loopback addresses are served: "
-            "use --host 127.0.0.1, and reach it from elsewhere through a tunnel of your own."
+            f"{host} is not a loopback address, and there are no keys: whoever reaches it could do everything. "
+            "Make one with `fieldstone keys create --tenant NAME --authority 10`, or use --host 127.0.0.1."
         )
 
 
@@ -77,28 +84,36 @@ class Serving:
         await self.ended()
 
 
-async def start(field: LocalField, settings: Settings) -> Serving:
+async def start(entrance: Entrance, keys: Keys, settings: Settings) -> Serving:
     """Serve in this event loop; it accepts connections when this returns. Port 0 takes a free one."""
+    check_address(settings.host, is_open=entrance.is_open)
     listener = _listen(settings.host, settings.port)
+    scheme = "https" if settings.tls_cert else "http"
+    gate = Gate(
+        settings.host,
+        hosts=settings.hosts,
+        origins=settings.origins,
+        scheme=scheme,
+        any_host=not settings.hosts and settings.host in EVERYWHERE,
+    )
     app = HttpApp(
-        field,
-        bound_host=settings.host,
+        entrance,
+        keys,
+        gate,
         max_body_bytes=settings.max_body_bytes,
         log_requests=settings.log_level == "debug",
     )
-    server = _Server(_config(app), app)
+    server = _Server(_config(app, settings), app)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     ready = asyncio.create_task(server.ready.wait())
     await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
     if not ready.done():
         ready.cancel()
         await task  # raises what stopped it
-    return Serving(server, task, f"http://{bracketed(settings.host)}:{listener.getsockname()[1]}")
+    return Serving(server, task, f"{scheme}://{bracketed(settings.host)}:{listener.getsockname()[1]}")
 
 
-async def _serve(
-    settings: Settings, open_field: Callable[[], Awaitable[LocalField]], holder_at: Callable[[str], Holder]
-) -> None:
+async def _serve(settings: Settings, open_house: Callable[[], AbstractAsyncContextManager[House]]) -> None:
     stop = asyncio.Event()
     serving: list[Serving] = []
 
@@ -109,17 +124,14 @@ async def _serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, on_signal)
-    field = await open_field()
-    try:
-        field.warm_up()  # the redaction rules load beside the first requests, not before them
-        serving.append(await start(field, settings))
-        field.announce(holder_at(serving[0].url))
-        sys.stdout.write(_ready_line(serving[0].url, (await field.status()).store) + "\n")
+    async with open_house() as house:
+        configure_logs(settings.log_level, settings.log_format, scrub=house.entrance.scrub)
+        serving.append(await start(house.entrance, house.keys, settings))
+        house.announce(serving[0].url)
+        sys.stdout.write(_ready_line(serving[0].url, house) + "\n")
         sys.stdout.flush()
         await _first(stop.wait(), serving[0].ended())
         await serving[0].stop()
-    finally:
-        await field.close()
     sys.stdout.write("Fieldstone has stopped; all that was accepted is on disk.\n")
 
 
@@ -130,14 +142,16 @@ async def _first(*waits: Awaitable[object]) -> None:
         task.cancel()
 
 
-def _ready_line(url: str, store: str) -> str:
-    return (
-        f"Fieldstone serves {store} at {url}, open for one local operator (no keys): "
-        f"whoever reaches this address may do everything. Docs: {url}{DOCS_PATH}"
+def _ready_line(url: str, house: House) -> str:
+    whom = (
+        "open for one local operator (no keys): whoever reaches this address may do everything"
+        if house.entrance.is_open
+        else "for those who have a key"
     )
+    return f"Fieldstone serves {house.store} at {url}, {whom}. Docs: {url}{DOCS_PATH}"
 
 
-def _config(app: HttpApp) -> uvicorn.Config:
+def _config(app: HttpApp, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=FieldProtocol,
@@ -148,6 +162,8 @@ def _config(app: HttpApp) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=CUT_OFF_S,
     )
@@ -204,7 +220,7 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:

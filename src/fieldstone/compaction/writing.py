@@ -1,0 +1,58 @@
+"""Quotes as a text: who said it, and in which words."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from fieldstone.ports.summarizer import Original, Quote
+from fieldstone.retrieval.summary import GAP
+
+
+class Span(NamedTuple):
+    """A stretch of an original, which is named by its place in the group."""
+
+    original: int
+    start: int
+    end: int
+
+
+def line(group: Sequence[Original], span: Span) -> str:
+    """A quote that stands alone."""
+    original = group[span.original]
+    return f'{_label(original)}: "{original.text[span.start : span.end]}"\n'
+
+
+def written(group: Sequence[Original], spans: Iterable[Span]) -> tuple[str, tuple[Quote, ...]]:
+    """A line for what one agent said before another spoke, and in it quotation marks for each original."""
+    parts: list[str] = []
+    quotes: list[Quote] = []
+    length, speaking = 0, ""
+    for at, of_one in groupby(sorted(spans), key=lambda span: span.original):
+        original, label = group[at], _label(group[at])
+        before = '" "' if label == speaking else f'{label}: "'
+        if parts and label != speaking:
+            before = f'"\n{before}'
+        for start, end in _joined(original.text, of_one):
+            quotes.append(Quote(original.unit_id, start, end, length + len(before)))
+            parts += before, original.text[start:end]
+            length += len(before) + end - start
+            before = GAP
+        speaking = label
+    return "".join(parts) + ('"' if parts else ""), tuple(quotes)
+
+
+def _label(original: Original) -> str:
+    """Of what is quoted verbatim a reader has to know what it is."""
+    if not original.verbatim:
+        return original.author
+    return f"{original.author} ({'contested ' if original.contested else ''}{original.type})"
+
+
+def _joined(text: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
+    """Neighbours stay as they stood."""
+    runs: list[tuple[int, int]] = []
+    for _, start, end in spans:
+        if runs and not text[runs[-1][1] : start].strip():
+            start, _ = runs.pop()
+        runs.append((start, end))
+    return iter(runs)

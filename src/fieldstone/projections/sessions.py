@@ -1,0 +1,36 @@
+"""Closed sessions, in memory, and who sees into each."""
+
+from collections.abc import Collection, Iterable
+
+from fieldstone.ports.views import Change, DropMember, MemberRow, PutMember
+
+
+class Sessions:
+    """A session that is not here is open to the whole tenant."""
+
+    def __init__(self, rows: Iterable[MemberRow] = ()) -> None:
+        self._members: dict[int, set[int]] = {}
+        for row in rows:
+            self._put(row)
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            if isinstance(change, PutMember):
+                self._put(change.row)
+            elif isinstance(change, DropMember):
+                self._members.setdefault(change.row.session, set()).discard(change.row.agent)
+
+    def is_closed(self, session: int | None) -> bool:
+        return session in self._members
+
+    def hidden_from(self, agents: Collection[int]) -> frozenset[int]:
+        """The closed sessions of which none of these agents is a member."""
+        if not self._members:
+            return _NONE
+        return frozenset(session for session, members in self._members.items() if members.isdisjoint(agents))
+
+    def _put(self, row: MemberRow) -> None:
+        self._members.setdefault(row.session, set()).add(row.agent)
+
+
+_NONE: frozenset[int] = frozenset()

@@ -1,0 +1,103 @@
+"""Escapes of one character at a time: percent signs, backslashes, HTML entities, quoted-printable."""
+
+import re
+from collections.abc import Iterator
+from html.entities import html5
+from typing import Final
+
+from fieldstone.redact.views import View
+
+_HEX: Final = rb"[0-9A-Fa-f]"
+# All begin with one of four signs, so that the search goes fast from sign to sign.
+_ESCAPE: Final = re.compile(
+    rb"""
+      %(?P<percent>HH)
+    | %u(?P<percent_u>H{4})
+    | \\\\*(?: [xX](?P<byte>HH) | [xX]\{(?P<byte_braced>H{1,6})\}
+         | [uU](?P<high>[Dd][89ABab]HH)\\+[uU](?P<low>[Dd][C-Fc-f]HH)
+         | [uU](?P<long>000[01]H{4}) | [uU](?P<unicode>H{4}) | [uU]\{(?P<braced>H{1,6})\}
+         | (?P<octal>[0-3][0-7]{2}) | (?P<letter>[nrtbfav0]) | (?P<line>\r?\n) )
+    | &(?: \#(?P<decimal>[0-9]{1,7});? | \#[xX](?P<hex>H{1,6});? | (?P<name>[A-Za-z]{2,31}[0-9]{0,2});? )
+    | =(?: (?P<quoted>HH) | (?P<soft>[ \t]*\r?\n) )
+    """.replace(b"H", _HEX),
+    re.VERBOSE,
+)
+# Escapes that stand for any character at all. In a text that was rearranged nothing else is looked for: there the lone
+# backslash would be seen in every line of code.
+_ANY: Final = re.compile(
+    rb"%u?HH|\\\\*(?:[xX]\{?HH|[uU]\{?HH|[0-3][0-7]{2})|&#[xX]?[0-9A-Fa-f]{2}|&[A-Za-z]{2,31};"
+    rb"|=HH[^=]{0,2}=HH[^=]{0,2}=HH".replace(b"H", _HEX)
+)
+# What makes a text worth resolving. An equals sign and two digits stand in code, too.
+_WORTH: Final = re.compile(
+    rb"%u?HH|\\\\*[xXuU0-3nrtbfav]|&(?:#|[A-Za-z]{2,31};)|=3D|=20|=[C-F][0-9A-F]=[89AB][0-9A-F]|=HH[^=]{0,2}=HH".replace(
+        b"H", _HEX
+    )
+)
+# Numbers of bytes and characters: 0x73, 0x65; U+0073. In tight text only what stands before it tells where it ends.
+_NUMBER: Final = re.compile(
+    rb"0[xX](?P<number>HH)(?=0[xX]|[^0-9A-Fa-f]|\Z)|(?<=0[xX]HH)0[xX](?P<last_number>HH)|[uU]\+(?P<point>H{4,6})".replace(
+        b"H", _HEX
+    )
+)
+# A line that goes on, in the middle of another escape perhaps.
+_SOFT_BREAK: Final = re.compile(rb"[=\\][ \t]*\r?\n[ \t>]*")
+_SIGNS: Final = (b"%", b"\\", b"&", b"=")
+_NUMBER_SIGNS: Final = (b"0x", b"0X", b"U+", b"u+")
+_BYTES: Final = frozenset({"percent", "byte", "octal", "quoted", "number", "last_number"})
+_NOTHING: Final = frozenset({"line", "soft"})
+_LETTERS: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"", b"f": b"\n", b"a": b"", b"v": b"\n", b"0": b""}
+
+_IN_ANY_CASE: Final = {name.lower(): meaning for name, meaning in html5.items() if meaning.isascii()}
+
+# What stands between letters that were spaced, broken over lines or marked up.
+_BETWEEN: Final = bytes(range(0x21)) + b"-*_`>|~,:\x7f"
+ROT13: Final = bytes.maketrans(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", b"NOPQRSTUVWXYZABCDEFGHIJKLMnopqrstuvwxyzabcdefghijklm"
+)
+
+
+def unescaped(view: View, *, last: int) -> Iterator[View]:
+    """The text with its escapes resolved; also where the escapes themselves are spaced, turned around or rotated.
+
+    Those are `last` in depth: what was done to them was done on top of the escapes, and there is nothing below.
+    """
+    data = view.data
+    tight = view.kept(None, _BETWEEN)
+    if any(sign in tight.data for sign in _NUMBER_SIGNS):
+        yield tight.rewritten(_NUMBER, _meant, deeper=True)
+    if not any(sign in data for sign in _SIGNS):
+        return
+    if _SOFT_BREAK.search(data):
+        yield view.rewritten(_SOFT_BREAK, lambda _: b"", deeper=True)
+    if _WORTH.search(data):
+        yield view.rewritten(_ESCAPE, _meant, deeper=True)
+    for other in (tight, tight.backwards(), tight.translated(ROT13)):
+        if _ANY.search(other.data):
+            yield other.rewritten(_ESCAPE, _meant)._replace(depth=last)
+
+
+def _meant(found: re.Match[bytes]) -> bytes:
+    kind, digits = found.lastgroup, found[found.lastgroup or 0]
+    if kind in _BYTES:
+        return bytes([int(digits, 8 if kind == "octal" else 16)])
+    if kind in _NOTHING:
+        return b""
+    if kind == "letter":
+        return _LETTERS[digits]
+    if kind == "name":
+        return _named(digits, found[0])
+    if kind == "low":
+        high = int(found["high"], 16)
+        return chr(0x10000 + ((high - 0xD800) << 10) + int(digits, 16) - 0xDC00).encode()
+    return _character(int(digits, 10 if kind == "decimal" else 16))
+
+
+def _named(name: bytes, written: bytes) -> bytes:
+    text = f"{name.decode()};"
+    meaning = html5.get(text) or _IN_ANY_CASE.get(text.lower())
+    return meaning.encode() if meaning else written
+
+
+def _character(code: int) -> bytes:
+    return chr(code).encode("utf-8", "replace") if code < 0x110000 else b" "

@@ -1,0 +1,166 @@
+"""Secrets whose values are known, plain and in disguise.
+
+One automaton looks for the values as they are. Another looks for the letters and digits of those that are hard to
+guess, in every reading of the text; what it finds is taken out of the text with the run that it was encoded in.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from fieldstone.redact.encodings import TooLarge, widened
+from fieldstone.redact.fragments import Part, split
+from fieldstone.redact.markers import is_name
+from fieldstone.redact.needles import needles
+from fieldstone.redact.readings import Reading, TooMuch, letter_words, plain_reading, readings, sign_words, with_signs
+from fieldstone.redact.search import Hit, Search, automaton
+from fieldstone.redact.spans import Span
+from fieldstone.redact.strength import Weakness, check_value
+
+UNSEARCHABLE: Final = "fieldstone.unsearchable"
+# Letters on each side of the seam between two texts among which a secret is put together.
+SEAM_LETTERS_MAX: Final = 256
+LOOKS_KEPT: Final = 8
+
+
+class KnownSecret(NamedTuple):
+    id: str
+    value: str
+
+
+class Beginning(NamedTuple):
+    """Letters at the end of a text with which a secret begins."""
+
+    has_signs: bool
+    letters: bytes
+
+
+class _Look(NamedTuple):
+    """What a text holds."""
+
+    spans: Sequence[Span]
+    parts: Sequence[Part]
+
+
+class Known:
+    """A detector."""
+
+    def __init__(self, secrets: Iterable[KnownSecret]) -> None:
+        self._secrets: Final = tuple(secrets)
+        for secret in self._secrets:
+            _check(secret)
+        self.rule_ids: Final = frozenset({UNSEARCHABLE, *(secret.id for secret in self._secrets)})
+        self._values: Final = automaton([secret.value.encode() for secret in self._secrets])
+        every = [
+            needle
+            for index, secret in enumerate(self._secrets)
+            if check_value(secret.value) is None
+            for needle in needles(index, secret.value)
+        ]
+        ids = [secret.id for secret in self._secrets]
+        self._letters: Final = Search((needle for needle in every if not needle.has_signs), ids)
+        self._signs: Final = Search((needle for needle in every if needle.has_signs), ids)
+        # A text in which something is found is asked for it several times on its way.
+        self._look: Final = lru_cache(maxsize=LOOKS_KEPT)(self._look_at)
+        self._beginnings: Final = {
+            has_signs: sorted(needle.letters for needle in every if needle.has_signs == has_signs and needle.sure)
+            for has_signs in (False, True)
+        }
+
+    def none_in(self, texts: bytes) -> bool:
+        """Also none that is cut in parts, which stand in different texts."""
+        look = self._look(texts)
+        return not (look.spans or split(look.parts) or any(part.is_most for part in look.parts))
+
+    def spans(self, text: bytes) -> Sequence[Span]:
+        return self._look(text).spans
+
+    def parts(self, text: bytes) -> Sequence[Part]:
+        """The parts of secrets in a text."""
+        return self._look(text).parts
+
+    def rests(self, most: Iterable[Part], text: bytes) -> list[Part]:
+        """The short rests that these parts leave out, if the text has them."""
+        readings_by = dict(self._seam_readings(text))
+        return [
+            rest
+            for part in most
+            for rest in self._search(part.key.has_signs).rests(part, readings_by[part.key.has_signs])
+        ]
+
+    def said_rests(self, most: Iterable[Part], words: frozenset[bytes]) -> list[Part]:
+        """The short rests that these parts leave out, if they are among the words."""
+        return [rest for part in most for rest in self._search(part.key.has_signs).said_rests(part, words)]
+
+    def ends(self, text: bytes) -> frozenset[bytes]:
+        """The words of a text that could be the short rest of a secret."""
+        return self._letters.ends(letter_words(text)) | self._signs.ends(sign_words(text))
+
+    def across(self, beginnings: Iterable[Beginning], text: bytes) -> Iterator[Span]:
+        """Secrets that begin with these letters, and end with the first letters of the text."""
+        for has_signs, reading in self._seam_readings(text):
+            for beginning in (each.letters for each in beginnings if each.has_signs == has_signs):
+                for needle, start, end in self._search(has_signs).whole(beginning + reading.letters[:SEAM_LETTERS_MAX]):
+                    if needle.sure and start < len(beginning) < end:
+                        place = reading.view.origin(*reading.places(0, end - len(beginning)))
+                        yield Span(*place, self._secrets[needle.secret].id)
+
+    def beginnings(self, before: Iterable[Beginning], text: bytes) -> Iterator[Beginning]:
+        """The last letters, of the text or of the text behind one of these, that could be the beginning of a secret."""
+        for has_signs, reading in self._seam_readings(text):
+            if reading.letters:
+                for letters in (b"", *(each.letters for each in before if each.has_signs == has_signs)):
+                    yield Beginning(has_signs, self._longest_beginning(has_signs, letters + reading.letters))
+
+    def _search(self, has_signs: bool) -> Search:
+        return self._signs if has_signs else self._letters
+
+    def _seam_readings(self, text: bytes) -> Iterator[tuple[bool, Reading]]:
+        reading = plain_reading(text)
+        yield False, reading
+        if self._signs.needles:
+            yield True, with_signs(reading)
+
+    def _longest_beginning(self, has_signs: bool, letters: bytes) -> bytes:
+        known = self._beginnings[has_signs]
+        for start in range(max(0, len(letters) - SEAM_LETTERS_MAX), len(letters)):
+            end = letters[start:]
+            at = bisect_left(known, end)
+            if at < len(known) and known[at].startswith(end):
+                return end
+        return b""
+
+    def _look_at(self, text: bytes) -> _Look:
+        spans = [
+            Span(start, end, self._secrets[index].id)
+            for index, start, end in self._values.find_matches_as_indexes(text, overlapping=True)
+        ]
+        parts: list[Part] = []
+        try:
+            if self._letters.needles:
+                spans += self._disguised(text, parts)
+        except TooMuch:
+            spans.append(Span(0, len(text), UNSEARCHABLE))
+        except TooLarge as run:
+            spans.append(Span(run.start, run.end, UNSEARCHABLE))
+        return _Look(spans, parts)
+
+    def _disguised(self, text: bytes, parts: list[Part]) -> Iterator[Span]:
+        for reading in readings(text):
+            for hit in self._letters.look(reading, parts):
+                yield self._span(text, hit)
+            if self._signs.needles and not reading.is_noise:
+                for hit in self._signs.look(with_signs(reading), parts):
+                    yield self._span(text, hit)
+
+    def _span(self, text: bytes, hit: Hit) -> Span:
+        place = widened(text, hit.start, hit.end) if hit.packed else (hit.start, hit.end)
+        return Span(*place, self._secrets[hit.secret].id)
+
+
+def _check(secret: KnownSecret) -> None:
+    if check_value(secret.value) is Weakness.TOO_SHORT:
+        raise ValueError(f"{secret.id}: {Weakness.TOO_SHORT.value}")
+    if not is_name(secret.id):
+        raise ValueError("A secret's id stands in a marker: it has no brackets or line breaks, and is short.")

@@ -1,0 +1,158 @@
+"""Every reading of a text in which a known secret is looked for: the text itself, and what is behind its disguises.
+
+The search goes from the text to what its escapes, its base64, its digits and its compressed runs stand for, and on from
+there, level by level. Most texts have none of these: then they are read once, and what their letters would mean as
+base64, which is noise. What a text can make this cost is bounded; one that would cost more cannot be vouched for.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from fieldstone.redact.encodings import from_base64, from_hex, has_run, inflated, readable, with_gzip
+from fieldstone.redact.escapes import ROT13, unescaped
+from fieldstone.redact.lookalikes import canonical, has_lookalikes
+from fieldstone.redact.views import Kept, Origin, View, whole
+
+# Encodings on top of each other that are taken off.
+DEPTH_MAX: Final = 3
+# Bytes that are read for one text, in its views all together. Usual texts need 1 to 5 times their length.
+READ_BYTES_MIN: Final = 512 * 1024
+READ_TIMES_MAX: Final = 24
+
+_UPPER: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_ALPHANUMERIC: Final = _UPPER + _UPPER.lower() + b"0123456789"
+_FOLD: Final = bytes.maketrans(_UPPER, _UPPER.lower())
+# In a text in plain letters, what is left beyond ASCII are letters too. In noise it is noise.
+_NO_LETTER: Final = bytes(byte for byte in range(128) if byte not in _ALPHANUMERIC)
+_NO_LETTER_IN_NOISE: Final = bytes(byte for byte in range(256) if byte not in _ALPHANUMERIC)
+
+_NO_LETTER_OR_SPACE: Final = bytes(byte for byte in _NO_LETTER if byte not in b" \t\r\n")
+_WHITE_SPACE: Final = bytes(range(0x21)) + b"\x7f"
+
+# Markup and numbering with letters or digits in it, which may stand in the middle of a secret.
+_MARKUP: Final = re.compile(
+    rb"</?[A-Za-z!][^<>]{0,100}>|\]\([^()\s]{0,200}\)|(?:^|(?<=\n))[ \t>*|-]{0,8}[0-9]{1,3}[.)][ \t]"
+)
+# Each begins with a byte that is found fast.
+_MARKUP_SIGNS: Final = (
+    re.compile(rb"</?[A-Za-z!]"),
+    re.compile(rb"\]\("),
+    re.compile(rb"\n[ \t>*|-]{0,8}[0-9]{1,3}[.)]"),
+)
+# The same where it was spaced, turned around or rotated with the rest: tags that say nothing, and what a link leaves.
+_TAG: Final = re.compile(rb"</?(?i:w?br|b|i|u|s|em|strong|code|span|p|a|li)/?>|\]\(#?\)")
+_NO_TAG: Final = bytes(byte for byte in range(128) if byte not in _ALPHANUMERIC + b"<>/[]()#%&;=\\+")
+
+
+class Reading(NamedTuple):
+    """A view, its letters and digits in lower case, and where in the view these stand."""
+
+    view: View
+    letters: bytes
+    places: Origin
+    is_noise: bool
+
+
+class TooMuch(Exception):
+    """The text would take more reading than anyone's text is worth."""
+
+
+def readings(text: bytes) -> Iterator[Reading]:
+    """Raises TooMuch, and TooLarge for a compressed run."""
+    views = deque([whole(text)])
+    seen: set[bytes] = set()
+    left = READ_BYTES_MIN + READ_TIMES_MAX * len(text)
+    while views:
+        view = views.popleft()
+        if view.data in seen:
+            continue
+        seen.add(view.data)
+        left -= len(view.data)
+        if left < 0:
+            raise TooMuch
+        yield from _read(view, views)
+
+
+def plain_reading(text: bytes) -> Reading:
+    """The text as it is, in plain letters."""
+    view = whole(text)
+    return _text(view if text.isascii() else canonical(view))
+
+
+def letter_words(text: bytes) -> list[bytes]:
+    """The words of a text, each without its punctuation."""
+    view = whole(text)
+    plain = view if text.isascii() else canonical(view)
+    return plain.data.translate(_FOLD, _NO_LETTER_OR_SPACE).split()
+
+
+def sign_words(text: bytes) -> list[bytes]:
+    """The words of a text with their punctuation, and each without its last sign, which may be the sentence's."""
+    words = text.translate(_FOLD).split()
+    return [*words, *(word[:-1] for word in words)]
+
+
+def with_signs(reading: Reading) -> Reading:
+    """The same view, of which only white space is left out: for secrets that are more signs than letters."""
+    data = reading.view.data
+    return Reading(reading.view, data.translate(_FOLD, _WHITE_SPACE), Kept(data, _WHITE_SPACE), reading.is_noise)
+
+
+def squeezed(text: bytes) -> bytes:
+    """The letters and digits of a text in plain spelling: what all disguises by spacing and case have in common."""
+    return text.translate(_FOLD, _NO_LETTER)
+
+
+def _read(view: View, views: deque[View]) -> Iterator[Reading]:
+    plain = view
+    if not view.data.isascii():
+        plain = canonical(view)
+        # Rotation leaves other letters as they are, and a change of case makes new look-alikes: undone before them.
+        if plain.data.isascii() or has_lookalikes(view.data):
+            yield _text(canonical(view.translated(ROT13)))
+        if has_lookalikes(view.data):
+            yield _text(canonical(view, str.lower))
+            yield _text(canonical(view, str.upper))
+    yield _text(plain)
+    if plain.depth < DEPTH_MAX:
+        views.extend(_without_markup(plain))
+        views.extend(unescaped(plain, last=DEPTH_MAX))
+        yield from _decoded(plain, views)
+
+
+def _without_markup(plain: View) -> Iterator[View]:
+    if any(sign.search(plain.data) for sign in _MARKUP_SIGNS):
+        yield plain.rewritten(_MARKUP, lambda _: b"")
+    if b"<" in plain.data or b"]" in plain.data:
+        tight = plain.kept(None, _NO_TAG)
+        for other in (tight, tight.backwards(), tight.translated(ROT13)):
+            if _TAG.search(other.data):
+                yield other.rewritten(_TAG, lambda _: b"")._replace(depth=DEPTH_MAX)
+
+
+def _decoded(plain: View, views: deque[View]) -> Iterator[Reading]:
+    in_a_run = has_run(plain)
+    # Base64 that is broken up was the last thing done to a text.
+    for noise in from_base64(plain, in_a_run=in_a_run) if in_a_run or not plain.depth else ():
+        yield _noise(noise)
+        views.extend(readable(noise, in_a_run=in_a_run))
+        if in_a_run:
+            views.extend(inflated(noise))
+    for noise in from_hex(plain):
+        yield _noise(noise)
+        views.extend(readable(noise, in_a_run=True))
+        views.extend(inflated(noise))
+    for turned in with_gzip(plain):
+        for noise in from_base64(turned, in_a_run=True):
+            views.extend(inflated(noise))
+
+
+def _noise(view: View) -> Reading:
+    letters = view.data.translate(_FOLD, _NO_LETTER_IN_NOISE)
+    return Reading(view, letters, Kept(view.data, _NO_LETTER_IN_NOISE), is_noise=True)
+
+
+def _text(view: View) -> Reading:
+    return Reading(view, squeezed(view.data), Kept(view.data, _NO_LETTER), is_noise=False)

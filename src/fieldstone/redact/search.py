@@ -1,0 +1,208 @@
+"""Finds needles in a reading of a text, whole or in part, and says where in the text they stand."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
+
+from fieldstone.redact.fragments import LETTERS_MIN, REST_LETTERS, Key, Part, left_out
+from fieldstone.redact.needles import Needle
+from fieldstone.redact.readings import Reading, squeezed
+
+# The automaton knows a few letters of a needle and the rest is compared, so that it stays in the processor's cache.
+ANCHOR_LETTERS: Final = 8
+# Of a needle that is also found in part, every second of these: any LETTERS_MIN letters hold one of them.
+GRAM_LETTERS: Final = LETTERS_MIN - 1
+STRIDE: Final = 2
+# Signs that may stand between a secret's letters and those before and behind it.
+SIGNS_MAX: Final = 64
+
+
+def automaton(patterns: Sequence[bytes]) -> BytesAhoCorasick:
+    return BytesAhoCorasick(patterns, MatchKind.Standard, Implementation.ContiguousNFA)
+
+
+class _Match(NamedTuple):
+    """Letters `first` to `last` of a needle; `shift` is where in the text's letters the needle would begin."""
+
+    which: int
+    first: int
+    last: int
+    shift: int
+
+
+class Hit(NamedTuple):
+    """A secret, where it stands in the text, and whether it is packed there in a run of base64 or digits."""
+
+    secret: int
+    start: int
+    end: int
+    packed: bool
+
+
+class Search:
+    def __init__(self, needles: Iterable[Needle], ids: Sequence[str]) -> None:
+        self.needles: Final = tuple(needles)
+        self._ids: Final = ids
+        grams = [(which, at, gram) for which, needle in enumerate(self.needles) for at, gram in _grams(needle)]
+        self._grams: Final = [(which, at) for which, at, _ in grams]
+        self._automaton: Final = automaton([gram for _, _, gram in grams])
+        self._ends: Final = frozenset(
+            end for needle in self.needles if _is_found_in_part(needle) for end in _ends(needle.letters)
+        )
+
+    def whole(self, letters: bytes) -> Iterator[tuple[Needle, int, int]]:
+        """The needles, each with its place in the letters."""
+        for match in self._matches(letters, whole_only=True):
+            yield self.needles[match.which], match.shift, match.shift + match.last
+
+    def look(self, reading: Reading, parts: list[Part]) -> Iterator[Hit]:
+        """The needles of a reading. What is there in part is put on the list."""
+        for match in self._matches(reading.letters, whole_only=False):
+            needle = self.needles[match.which]
+            if match.last - match.first == len(needle.letters):
+                place = _place(reading, needle, match.shift, match.shift + match.last)
+                if place:
+                    yield Hit(needle.secret, *reading.view.origin(*place), reading.view.packed or not needle.spelling)
+            elif _counts(reading, needle, match):
+                parts.append(self._part(reading, match))
+
+    def ends(self, words: Iterable[bytes]) -> frozenset[bytes]:
+        """The words that could be the short rest of a secret."""
+        return self._ends.intersection(words)
+
+    def said_rests(self, most: Part, words: Iterable[bytes]) -> Iterator[Part]:
+        """The rests that this part leaves out and that are among the words, which stand in no text at hand."""
+        letters = self.needles[most.key.needle].letters
+        for first, last in left_out(most):
+            if letters[first:last] in words:
+                yield Part(most.key, most.whole, first, last, 0, 0)
+
+    def rests(self, most: Part, reading: Reading) -> Iterator[Part]:
+        """The rests that this part leaves out, where they stand by themselves."""
+        which = most.key.needle
+        letters = self.needles[which].letters
+        for first, last in left_out(most):
+            for start in _places(letters[first:last], reading.letters):
+                match = _Match(which, first, last, start - first)
+                if most.key.has_signs or _stands_alone(reading, match):
+                    yield self._part(reading, match)
+
+    def _matches(self, letters: bytes, *, whole_only: bool) -> Iterator[_Match]:
+        done: dict[tuple[int, int], int] = {}
+        for index, start, end in self._automaton.find_matches_as_indexes(letters, overlapping=True):
+            which, at = self._grams[index]
+            shift = start - at
+            if end <= done.get((which, shift), 0):
+                continue
+            needle = self.needles[which]
+            if shift >= 0 and letters.startswith(needle.letters, shift):
+                first, last = 0, len(needle.letters)
+            elif whole_only or not _is_found_in_part(needle):
+                continue
+            else:
+                first, last = _extended(letters, start, end, needle.letters, at)
+            done[which, shift] = shift + last
+            yield _Match(which, first, last, shift)
+
+    def _part(self, reading: Reading, match: _Match) -> Part:
+        needle = self.needles[match.which]
+        place = reading.view.origin(*reading.places(match.shift + match.first, match.shift + match.last))
+        key = Key(self._ids[needle.secret], needle.has_signs, match.which)
+        return Part(key, len(needle.letters), match.first, match.last, *place)
+
+
+def _is_found_in_part(needle: Needle) -> bool:
+    """Of an encoding, the parts are found where it is decoded; of what is not sure as a whole, no part is."""
+    return bool(needle.spelling) and needle.sure
+
+
+def _grams(needle: Needle) -> Iterator[tuple[int, bytes]]:
+    if not _is_found_in_part(needle):
+        yield 0, needle.letters[:ANCHOR_LETTERS]
+        return
+    last = len(needle.letters) - GRAM_LETTERS
+    for at in sorted({*range(0, last + 1, STRIDE), last}):
+        yield at, needle.letters[at : at + GRAM_LETTERS]
+
+
+def _ends(letters: bytes) -> Iterator[bytes]:
+    for length in REST_LETTERS:
+        yield letters[:length]
+        yield letters[-length:]
+
+
+def _extended(letters: bytes, start: int, end: int, needle: bytes, at: int) -> tuple[int, int]:
+    """The needle's letters, before and behind those at `at`, that the text has too."""
+    first, last = at, at + end - start
+    while first and start and letters[start - 1] == needle[first - 1]:
+        first, start = first - 1, start - 1
+    while last < len(needle) and end < len(letters) and letters[end] == needle[last]:
+        last, end = last + 1, end + 1
+    return first, last
+
+
+def _counts(reading: Reading, needle: Needle, match: _Match) -> bool:
+    """Whether a part is noticed: a long one anywhere, a shorter one where it is an end and stands by itself."""
+    if match.last - match.first >= LETTERS_MIN:
+        return True
+    if reading.is_noise or (match.first and match.last < len(needle.letters)):
+        return False
+    return needle.has_signs or _stands_alone(reading, match)
+
+
+def _stands_alone(reading: Reading, match: _Match) -> bool:
+    return _is_gap(reading, match.shift + match.first) and _is_gap(reading, match.shift + match.last)
+
+
+def _is_gap(reading: Reading, at: int) -> bool:
+    """Whether something else stands in the text before this letter."""
+    if at in {0, len(reading.letters)}:
+        return True
+    return reading.places(at - 1, at)[1] < reading.places(at, at + 1)[0]
+
+
+def _places(part: bytes, letters: bytes) -> Iterator[int]:
+    at = letters.find(part)
+    while at >= 0:
+        yield at
+        at = letters.find(part, at + 1)
+
+
+def _place(reading: Reading, needle: Needle, start: int, end: int) -> tuple[int, int] | None:
+    return _in_plain(reading, needle, start, end) if needle.spelling else _encoded(reading, needle, start, end)
+
+
+def _encoded(reading: Reading, needle: Needle, start: int, end: int) -> tuple[int, int]:
+    return reading.places(max(0, start - needle.before), min(len(reading.letters), end + needle.after))
+
+
+def _in_plain(reading: Reading, needle: Needle, start: int, end: int) -> tuple[int, int] | None:
+    """Where the secret stands with its punctuation, as far as it is there; nowhere if it must be there and is not."""
+    data = reading.view.data
+    first, last = reading.places(start, end)
+    before = reading.places(start - 1, start)[1] if start else 0
+    after = reading.places(end, end + 1)[0] if end < len(reading.letters) else len(data)
+    head, middle, tail = _parted(needle.spelling)
+    behind = _signs_read(data[last : min(after, last + SIGNS_MAX)], tail)
+    ahead = _signs_read(data[max(before, first - SIGNS_MAX) : first][::-1], head[::-1])
+    complete = behind is not None and ahead is not None and _signs_read(data[first:last].lower(), middle) is not None
+    if not (needle.sure or complete):
+        return None
+    return first - (ahead or 0), last + (behind or 0)
+
+
+def _parted(spelling: bytes) -> tuple[bytes, bytes, bytes]:
+    """What stands before the first letter, between the letters, and behind the last."""
+    letters = [at for at in range(len(spelling)) if squeezed(spelling[at : at + 1])]
+    return spelling[: letters[0]], spelling[letters[0] : letters[-1] + 1], spelling[letters[-1] + 1 :]
+
+
+def _signs_read(data: bytes, signs: bytes) -> int | None:
+    """Up to where all the signs are read, one after the other and with anything between them."""
+    at = 0
+    for sign in signs:
+        at = data.find(sign, at) + 1
+        if not at:
+            return None
+    return at

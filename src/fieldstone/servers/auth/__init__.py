@@ -1,0 +1,1 @@
+"""Who calls: keys, JSON web tokens, and how often a credential may."""

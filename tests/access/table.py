@@ -1,0 +1,129 @@
+"""§9 of the contract as data: the least authority of every operation and route. Written from its text, not from code.
+
+A number is the least authority. What is not built yet stands here too: it answers 501 to whoever has a key.
+"""
+
+from typing import Final, Literal, NamedTuple
+
+AUTHORITIES: Final = (0, 2, 4, 6, 8, 10)
+
+Target = Literal["own", "own draft", "another's", "another's draft", "oneself", "another"]
+
+
+class Ask(NamedTuple):
+    """An operation, one way to ask for it, and about what. `otherwise`: what one gets who has the authority."""
+
+    operation: str
+    how: str
+    least: int
+    target: Target | None = None
+    otherwise: str | None = None
+
+
+ASKS: Final = (
+    Ask("REGISTER", "claims nothing", 0),
+    Ask("REGISTER", "claims what the key grants", 0),
+    Ask("DEREGISTER", "leaves", 4, "oneself"),
+    Ask("DEREGISTER", "sends away", 8, "another"),
+    Ask("RECORD", "committed", 4),
+    Ask("RECORD", "draft", 2),
+    Ask("RECORD", "human_directive", 10),
+    Ask("RECORD", "supersedes", 4, "own"),
+    Ask("RECORD", "supersedes", 4, "another's"),
+    Ask("RECORD", "contradicts", 4, "another's"),
+    Ask("RECORD", "supports", 4, "another's"),
+    Ask("ATTUNE", "everything", 2),
+    Ask("DETECT", "list", 4),
+    Ask("DETECT", "check", 4, "another's"),
+    Ask("DETECT", "scan", 4),
+    Ask("COMMIT", "", 4, "own draft"),
+    Ask("COMMIT", "", 4, "another's", otherwise="FORBIDDEN"),
+    Ask("COMMIT", "", 4, "another's draft", otherwise="UNIT_NOT_FOUND"),
+    Ask("DISCARD", "", 2, "own draft"),
+    Ask("DISCARD", "", 2, "another's", otherwise="FORBIDDEN"),
+    Ask("DISCARD", "", 2, "another's draft", otherwise="UNIT_NOT_FOUND"),
+    Ask("RETRACT", "", 0, "own"),  # the author's right, whatever the authority
+    Ask("RETRACT", "", 8, "another's"),
+    Ask("RETRACT", "", 0, "another's draft", otherwise="UNIT_NOT_FOUND"),
+)
+
+# Operations that are not built: where there are several, the least of them.
+UNBUILT_OPERATIONS: Final = {
+    "SUBSCRIBE": 2,
+    "MERGE": 6,
+    "COMPACT": 6,
+    "REPLAY": 0,
+    "COORDINATE": 4,
+    "HANDOFF": 4,
+    "SESSION": 2,
+}
+
+Route = tuple[str, str]  # method and path
+
+# HEAD is GET, and stands for itself nowhere.
+PUBLIC: Final[frozenset[Route]] = frozenset(
+    {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/v1/openapi.json"), ("GET", "/.well-known/openwop")}
+)
+
+# Of the contract, and of a part that does not exist yet: no 501 either.
+LATER: Final[frozenset[Route]] = frozenset({("GET", "/.well-known/openwop")})
+
+# Requests that name no agent act with their key's authority.
+LEAST: Final[dict[Route, int]] = {
+    ("GET", "/v1/field/status"): 2,
+    ("GET", "/v1/agents"): 2,
+    ("GET", "/v1/conflicts"): 2,
+    ("GET", "/v1/units/{id}"): 2,
+    ("GET", "/v1/log"): 0,
+    ("POST", "/v1/verify"): 0,
+    ("POST", "/v1/rebuild"): 10,
+    ("GET", "/v1/export"): 8,
+    ("POST", "/v1/import"): 10,
+    ("GET", "/v1/secrets"): 8,
+    ("PUT", "/v1/secrets/{id}"): 8,
+    ("DELETE", "/v1/secrets/{id}"): 8,
+    ("POST", "/v1/sweep"): 10,
+    ("GET", "/v1/keys"): 10,
+    ("POST", "/v1/keys"): 10,
+    ("POST", "/v1/keys/{id}/rotate"): 10,
+    ("DELETE", "/v1/keys/{id}"): 10,
+    ("GET", "/docs"): 0,
+    ("GET", "/"): 0,
+}
+
+# Each operation has its route; a route of messages takes them all, and each needs what it needs.
+MESSAGES: Final[Route] = ("POST", "/v1/messages")
+
+UNBUILT: Final[dict[Route, int]] = {
+    ("GET", "/v1/subscriptions/{id}/events"): 2,
+    ("GET", "/v1/subscriptions/{id}/ws"): 2,
+    ("GET", "/v1/compactions/{id}"): 6,
+    ("DELETE", "/v1/compactions/{id}"): 6,
+    ("GET", "/v1/compactions/{id}/events"): 6,
+    ("POST", "/v1/restore"): 6,
+    ("PUT", "/v1/units/{id}/hold"): 8,
+    ("DELETE", "/v1/units/{id}/hold"): 8,
+    ("PUT", "/v1/units/{id}/pin"): 6,
+    ("DELETE", "/v1/units/{id}/pin"): 6,
+    ("GET", "/v1/units/{id}/lineage"): 2,
+    ("GET", "/v1/retention"): 6,
+    ("PUT", "/v1/retention"): 8,
+    ("POST", "/v1/retention/plan"): 6,
+    ("POST", "/v1/retention/apply"): 8,
+    ("GET", "/v1/retention/status"): 6,
+}
+
+# The chain can only be checked whole: the log tells ids, and no texts, of all that happened in the tenant, closed
+# sessions included; an export, and what an operator asks for without an agent, tells the texts, too.
+TELLS_IDS: Final[frozenset[Route]] = frozenset({("GET", "/v1/log")})
+TELLS_ALL: Final[frozenset[Route]] = frozenset({("GET", "/v1/export")})
+SEES_ALL: Final = 10  # a request of this authority that names no agent is bound to no session
+
+
+def operation_route(operation: str) -> Route:
+    return "POST", f"/v1/{operation.lower()}"
+
+
+def all_routes() -> frozenset[Route]:
+    operations = {ask.operation for ask in ASKS} | set(UNBUILT_OPERATIONS)
+    return frozenset({*PUBLIC, *LEAST, *UNBUILT, MESSAGES, *map(operation_route, operations)})

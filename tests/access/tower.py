@@ -1,0 +1,104 @@
+"""A real server with two tenants in one file, keys to it, and ways to ask as one of its key holders."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+from msgspec import json
+from msgspec.structs import replace
+
+from fieldstone.servers.auth.keys import MadeKey
+from fieldstone.servers.http.serve import House, start
+from fieldstone.settings import Settings
+from fieldstone.wiring import open_house
+from tests.servers.auth.tokens import make
+from tests.servers.live import message, unit
+
+Body = dict[str, Any]
+
+
+class Holder(NamedTuple):
+    """Who has a key, and the agent that speaks with it."""
+
+    agent: str
+    key: str
+    key_id: str = ""
+    tenant: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.key}"} if self.key else {}
+
+
+class Tower:
+    def __init__(self, house: House, client: httpx.AsyncClient) -> None:
+        self.house = house
+        self.client = client
+
+    def make_key(self, tenant: str, **wishes: Any) -> MadeKey:
+        return make(self.house.keys, tenant, **wishes)
+
+    def change_key(self, key_id: str, **changes: Any) -> None:
+        """As if time had passed, or another process had written it: the server notices."""
+        store = self.house.keys._store
+        record = next(record for record in store.keys() if record.id == key_id)
+        store.put_key(replace(record, **changes))
+
+    async def holder(self, tenant: str, agent: str, *, authority: int = 4, **wishes: Any) -> Holder:
+        """A new key, and an agent that it registers with all that the key grants."""
+        made = self.make_key(tenant, authority=authority, **wishes)
+        holder = Holder(agent, made.key, made.id, tenant)
+        await self.ask(holder, "REGISTER", {"id": agent, "role": "researcher", "authority": authority})
+        return holder
+
+    async def request(self, holder: Holder | None, method: str, path: str, body: Any = None) -> httpx.Response:
+        content = body if isinstance(body, bytes | None) else json.encode(body)
+        headers = holder.headers if holder else {}
+        return await self.client.request(method, path, content=content, headers=headers)
+
+    async def send(self, holder: Holder | None, operation: str, payload: Body, **envelope: Any) -> httpx.Response:
+        agent = envelope.pop("agent_id", holder.agent if holder else "nobody")
+        envelope = message(operation, payload, agent_id=agent, **envelope)
+        return await self.request(holder, "POST", f"/v1/{operation.lower()}", envelope)
+
+    async def ask(self, holder: Holder, operation: str, payload: Body, **envelope: Any) -> Body:
+        answer = await self.send(holder, operation, payload, **envelope)
+        assert answer.status_code == 200, answer.text
+        body: Body = answer.json()
+        return body
+
+    async def record(self, holder: Holder, content: str, *, session: str | None = None, **fields: Any) -> str:
+        unit_id: str = (await self.ask(holder, "RECORD", unit(content, **fields), session_id=session))["memory_unit_id"]
+        return unit_id
+
+    async def attune(self, holder: Holder, hint: str | None = None, **scope: Any) -> Body:
+        return await self.ask(holder, "ATTUNE", attunement(hint, **scope))
+
+
+@asynccontextmanager
+async def tower(db: Path | str = "memory:", **settings: Any) -> AsyncIterator[Tower]:
+    """One store for all tenants. Answers do not depend on how busy the machine is: nothing is late."""
+    never_late = {"enrichment_timeout_ms": 60_000, "detection_timeout_ms": 60_000}
+    given = Settings(**{"db": str(db), "port": 0, **never_late, **settings})
+    async with open_house(given) as house:
+        serving = await start(house.entrance, house.keys, given)
+        try:
+            async with httpx.AsyncClient(base_url=serving.url, timeout=30) as client:
+                yield Tower(house, client)
+        finally:
+            await serving.stop()
+
+
+def attunement(hint: str | None = None, **scope: Any) -> Body:
+    return {"scope": {"role": "researcher", "max_units": 1_000, **scope}, "context_hint": hint}
+
+
+def refused(answer: httpx.Response) -> tuple[int, str]:
+    """Status and code of a refusal."""
+    return answer.status_code, answer.json()["code"]
+
+
+def ids(attuned: Body) -> list[str]:
+    return [found["memory_unit"]["id"] for found in attuned["record"]]

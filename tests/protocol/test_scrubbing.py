@@ -1,0 +1,119 @@
+"""Known secrets on the roads that a usual request does not take: much text, refusals, conflicts, imports, settings.
+
+tests/mutate takes each scrub out in turn; these are the tests that notice where no other one does.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Raw, json, structs
+
+from fieldstone.core.chain import link, seal
+from fieldstone.core.errors import SecretLeakage
+from fieldstone.core.events import Entry, UnitRecorded, encode_entry
+from fieldstone.field.transfer import Line
+from fieldstone.field.writer import SCANNED_ON_THE_SPOT_CHARS
+from fieldstone.settings import Secret, Settings
+from fieldstone.wiring import open_local_field
+from tests.messages import accepted, join, record
+from tests.protocol.rig import OpenRig, Rig, options, unit
+from tests.protocol.ways import on_disk
+from tests.redact.fakes import HEX, TOKENS, noise
+
+SALT = b"s" * 16
+TOKEN = TOKENS["GitHub personal"]
+
+
+def phrase() -> str:
+    """Nothing about it looks like a secret until somebody says that it is one."""
+    return f"zeppelin {noise(10).lower()} under {noise(12).lower()}"
+
+
+async def test_a_secret_in_more_text_than_is_scanned_on_the_spot_is_taken_out(team: Rig) -> None:
+    filler = "The market grows, and so does the report. " * (SCANNED_ON_THE_SPOT_CHARS // 40)
+    content = (await team.unit(await team.record("ada", f"{filler}The token is {TOKEN}, as agreed."))).content
+    assert len(content) > SCANNED_ON_THE_SPOT_CHARS
+    assert TOKEN not in content
+
+
+async def test_a_field_that_refuses_secrets_refuses_and_keeps_nothing(rigs: OpenRig) -> None:
+    field = await rigs(structs.replace(options(), refuse_secrets=True))
+    await field.register("ada")
+    refusal = await field.refused("SECRET_LEAKAGE", "RECORD", "ada", unit(f"We use {TOKEN} for it."))
+    assert TOKEN not in repr(refusal)
+
+
+async def test_what_the_field_says_of_a_conflict_does_not_quote_a_secret_that_became_known_late(team: Rig) -> None:
+    code = noise(8, "123456789")
+    await team.record("ada", f"The door code of the server room is {code}.")
+    await team.door.put_secret("door", code)
+    await team.record("ben", "The door code of the server room is 17.")
+    [conflict] = await team.door.conflicts()
+    assert "[REDACTED:door]" in conflict.description
+    assert code not in conflict.description
+
+
+async def continued(field: Rig, unit_id: str, content: str) -> bytes:
+    """A line that goes on from the field's history with a unit, as anyone could write it."""
+    [*_, last] = await field.log()
+    text = json.encode({"content": content, "purpose": "to go on", "reasoning": "seen"})
+    event = UnitRecorded(id=unit_id, mode="committed", type="finding", agent=1, registration=2, session=None, score=0.5)
+    entry = Entry(last.entry.seq + 1, last.entry.epoch + 1, last.entry.at_ms, event, seal(SALT, text))
+    body = encode_entry(entry)
+    return json.encode(Line(Raw(body), link(bytes.fromhex(last.hash), body).hex(), SALT.hex(), Raw(text)))
+
+
+@pytest.mark.parametrize("transport", ["memory", "sqlite"], indirect=True)
+async def test_an_import_whose_text_holds_a_secret_is_refused_and_one_without_is_taken_in(team: Rig) -> None:
+    unit_id = f"mem-{noise(32, HEX)}"
+    before = await team.trace()
+    with pytest.raises(SecretLeakage, match="line 1"):
+        await team.door.import_lines([await continued(team, unit_id, f"The token is {TOKEN}.")])
+    assert await team.trace() == before
+    assert (await team.door.import_lines([await continued(team, unit_id, "There is a token.")])).imported == 1
+
+
+@pytest.mark.parametrize("transport", ["memory", "sqlite"], indirect=True)
+async def test_an_import_with_a_secret_in_place_of_an_id_is_refused(team: Rig) -> None:
+    secret = noise(32, HEX)
+    await team.door.put_secret("hex", secret)
+    before = await team.trace()
+    with pytest.raises(SecretLeakage, match="line 1"):
+        await team.door.import_lines([await continued(team, f"mem-{secret}", "An honest text.")])
+    assert await team.trace() == before
+
+
+async def opened_and_told(folder: Path, secret: str, **values: Any) -> None:
+    """A field with these settings, in which the secret is recorded; closed again."""
+    field = await open_local_field(Settings(db=str(folder / "field.db"), **values))
+    await join(field, "ada")
+    await accepted(field, record("ada", f"It opens with {secret}, and so on."))
+    await field.close()
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    for name in ("before", "after"):
+        (tmp_path / name).mkdir()
+    return tmp_path / "before", tmp_path / "after"
+
+
+async def test_a_secret_of_the_environment_is_never_stored(
+    monkeypatch: pytest.MonkeyPatch, folders: tuple[Path, Path]
+) -> None:
+    secret, (before, after) = phrase(), folders
+    await opened_and_told(before, secret)
+    assert secret.encode() in on_disk(before), "without it the test would prove nothing"
+    monkeypatch.setenv("FIELDSTONE_SECRET_DOOR", secret)
+    await opened_and_told(after, secret)
+    assert b"[REDACTED:door]" in on_disk(after)
+    assert secret.encode() not in on_disk(after)
+
+
+@pytest.mark.parametrize("name", ["key", "embedder_key", "judge_key"])
+async def test_a_key_among_the_settings_is_never_stored(name: str, tmp_path: Path) -> None:
+    secret = phrase()
+    await opened_and_told(tmp_path, secret, **{name: Secret(secret)})
+    assert f"[REDACTED:fieldstone.{name}]".encode() in on_disk(tmp_path)
+    assert secret.encode() not in on_disk(tmp_path)
