@@ -10,7 +10,7 @@ READY := $(VENV)/.ready
 PIP := $(PY) -m pip -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test lint format types layers unit crash bench fuzz lock clean
+.PHONY: help setup serve test lint format types layers unit crash mutate bench fuzz lock clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ unit: setup ## The tests (ARGS='tests/core -k clock' for a part, JOBS=0 for one 
 
 crash: setup ## kill -9 under load, a thousand times (CYCLES=…)
 	@$(PY) -m tests.crash.rig --cycles $(or $(CYCLES),1000)
+
+mutate: setup ## Each scrub of a secret taken out in turn: a test must fail (ARGS='--only record-content --json')
+	@$(PY) -m tests.mutate $(ARGS)
 
 bench: setup ## Speed and size beside the peers, measured in the same run
 	@$(PY) -m benchmarks

@@ -34,6 +34,13 @@ def test_a_share_holds_the_essentials_of_its_group(group: list[Original], most_t
         assert not distil(each, share, WORDS).over_budget
 
 
+@given(group=groups(), most_tokens=st.integers(0, 300))
+def test_the_order_in_which_the_groups_are_given_does_not_matter(group: list[Original], most_tokens: int) -> None:
+    parted = by_author(group)
+    turned = [each[::-1] for each in parted[::-1]]
+    assert share_out(turned, most_tokens, WORDS) == share_out(parted, most_tokens, WORDS)[::-1]
+
+
 def test_a_group_with_facts_gets_more_than_one_with_small_talk() -> None:
     facts = talk("Carol joined Acme in 2019.", "Dave moved to Oslo last May.")
     small_talk = [
@@ -42,6 +49,14 @@ def test_a_group_with_facts_gets_more_than_one_with_small_talk() -> None:
     ]
     told, chatted = share_out([facts, small_talk], 24, WORDS)
     assert told > chatted
+
+
+def test_every_group_can_say_something_as_long_as_there_is_room() -> None:
+    facts = talk(*(f"Carol met {name} in 2019." for name in ("Dave", "Erin", "Frank", "Grace", "Heidi")))
+    small_talk = [Original("chat", 9, "observation", "bob", "So good to see you here!")]
+    groups = [facts, small_talk]
+    for group, share in zip(groups, share_out(groups, 24, WORDS), strict=True):
+        assert distil(group, share, WORDS).text
 
 
 def test_no_groups_get_no_shares() -> None:

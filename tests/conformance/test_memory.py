@@ -7,6 +7,7 @@ from fieldstone.ports.log import FieldKey
 from fieldstone.ports.store import Store, Stores
 from fieldstone.testing import (
     KEY,
+    ColdStoreTests,
     ContentStoreTests,
     EventLogTests,
     MarksTests,
@@ -46,6 +47,9 @@ class TestEventLog(EventLogTests): ...
 
 
 class TestContentStore(ContentStoreTests): ...
+
+
+class TestColdStore(ColdStoreTests): ...
 
 
 class TestViews(ViewsTests): ...

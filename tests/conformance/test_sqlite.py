@@ -16,6 +16,7 @@ from fieldstone.ports.store import Store, Stores
 from fieldstone.ports.vectors import Quantized, UnknownModel
 from fieldstone.testing import (
     KEY,
+    ColdStoreTests,
     ContentStoreTests,
     EventLogTests,
     LeaseTests,
@@ -67,6 +68,9 @@ class TestEventLog(EventLogTests): ...
 
 
 class TestContentStore(ContentStoreTests): ...
+
+
+class TestColdStore(ColdStoreTests): ...
 
 
 class TestViews(ViewsTests): ...

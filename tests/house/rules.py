@@ -32,6 +32,12 @@ INPUT_AND_OUTPUT = frozenset(
 IMPURE_BUILTINS = frozenset({"__import__", "input", "open", "print"})
 WALL_CLOCK = frozenset({"now", "today", "utcnow"})
 
+MAKE_CLEAN_TEXT = frozenset({f"{PACKAGE}redact/harness.py", f"{PACKAGE}core/text.py"})  # the second defines it
+DECODES_BUNDLES = f"{PACKAGE}core/events.py"  # decode_texts: of what is stored, and of imports, which are then refused
+TEXT_BUNDLES = frozenset(
+    {"TextBundle", "NameText", "AgentTexts", "UnitTexts", "ConfidenceTexts", "ReasonText", "HintText"}
+)
+
 SKIPS = frozenset({"SkipTest", "importorskip", "skip", "skipIf", "skipTest", "skipUnless", "skipif", "xfail"})
 SKIPPERS = re.compile(r"(pytest|unittest|mark|self)(\.|$)")
 
@@ -90,11 +96,11 @@ def impure_core(source: Source) -> Iterator[str]:
 
 
 def clean_text_made_elsewhere(source: Source) -> Iterator[str]:
-    if not source.path.startswith(PACKAGE) or source.path.startswith(f"{PACKAGE}redact/"):
+    """Elsewhere the type may be imported and stand in annotations. Whatever else is done with it makes one."""
+    if not source.path.startswith(PACKAGE) or source.path in MAKE_CLEAN_TEXT:
         return
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and _makes_clean_text(node):
-            yield source.problem(node.lineno, "only redact/ makes CleanText: text goes through it, or is not clean")
+    for line in sorted({*_uses_of_clean_text(source.tree), *_decoded_bundles(source)}):
+        yield source.problem(line, "only the harness makes CleanText: text goes through it, or is not clean")
 
 
 def scanner_that_calls_out(source: Source) -> Iterator[str]:
@@ -171,14 +177,43 @@ def _names_of_datetime(tree: ast.Module) -> set[str]:
     return names
 
 
-def _makes_clean_text(call: ast.Call) -> bool:
-    name = dotted(call.func).split(".")[-1]
-    if name == "cast" and call.args:
-        target = call.args[0]
-        return dotted(target).endswith("CleanText") or (
-            isinstance(target, ast.Constant) and target.value == "CleanText"
-        )
-    return name == "CleanText"
+def _uses_of_clean_text(tree: ast.Module) -> Iterator[int]:
+    """Lines on which it is called, cast to, handed on, given another name, or named in a string."""
+    annotations = {id(node) for annotation in _annotations(tree) for node in ast.walk(annotation)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield from (node.lineno for alias in node.names if alias.name == "CleanText" and alias.asname)
+        elif isinstance(node, ast.Name | ast.Attribute) and id(node) not in annotations:
+            if dotted(node).split(".")[-1] == "CleanText":
+                yield node.lineno
+        elif isinstance(node, ast.Call):
+            yield from (node.lineno for each in _strings_in(node) if re.search(r"\bCleanText\b", each))
+
+
+def _annotations(tree: ast.Module) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        annotation = node.returns if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else None
+        if isinstance(node, ast.arg | ast.AnnAssign):
+            annotation = node.annotation
+        if annotation is not None:
+            yield annotation
+
+
+def _decoded_bundles(source: Source) -> Iterator[int]:
+    """A decoder believes what it is told: whoever decodes a bundle makes every text in it clean."""
+    if source.path == DECODES_BUNDLES:
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and dotted(node.func).split(".")[-1] in {"convert", "decode", "Decoder"}:
+            values = [*node.args, *(keyword.value for keyword in node.keywords)]
+            names = {each.id for value in values for each in ast.walk(value) if isinstance(each, ast.Name)}
+            if names & TEXT_BUNDLES:
+                yield node.lineno
+
+
+def _strings_in(call: ast.Call) -> list[str]:
+    values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return [each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, str)]
 
 
 def _attribute_chains(tree: ast.Module) -> Iterator[tuple[int, str]]:

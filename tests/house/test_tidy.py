@@ -1,10 +1,12 @@
 """The tree keeps the rules of tests/house/rules.py, and every rule can fail."""
 
+import ast
+
 import pytest
 
 from tests.house import rules
 from tests.house.rules import Rule
-from tests.house.sources import Source, all_sources, python_sources
+from tests.house.sources import Source, all_sources, dotted, python_sources
 
 
 @pytest.mark.parametrize("rule", rules.OF_PYTHON, ids=lambda rule: rule.__name__)
@@ -58,6 +60,17 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (rules.clean_text_made_elsewhere, FIELD, "x = text.CleanText('a')\n"),
     (rules.clean_text_made_elsewhere, FIELD, "x = cast(CleanText, 'a')\n"),
     (rules.clean_text_made_elsewhere, FIELD, "x = typing.cast('CleanText', 'a')\n"),
+    (rules.clean_text_made_elsewhere, FIELD, "x = cast(Sequence[CleanText], given)\n"),
+    (rules.clean_text_made_elsewhere, FIELD, "x = cast('Sequence[CleanText]', given)\n"),
+    (rules.clean_text_made_elsewhere, FIELD, "from fieldstone.core.text import CleanText as Text\nx = Text('a')\n"),
+    (rules.clean_text_made_elsewhere, FIELD, "Text = CleanText\nx = Text('a')\n"),
+    (rules.clean_text_made_elsewhere, FIELD, "x = list(map(CleanText, given))\n"),
+    (rules.clean_text_made_elsewhere, FIELD, "x = getattr(text, 'CleanText')('a')\n"),
+    (rules.clean_text_made_elsewhere, FIELD, "x = msgspec.convert(given, CleanText)\n"),
+    (rules.clean_text_made_elsewhere, FIELD, "x = json.decode(body, type=UnitTexts)\n"),
+    (rules.clean_text_made_elsewhere, FIELD, "x = msgspec.convert(given, dict[str, ReasonText])\n"),
+    (rules.clean_text_made_elsewhere, FIELD, "decoder = json.Decoder(HintText)\n"),
+    (rules.clean_text_made_elsewhere, "src/fieldstone/redact/road.py", "x = CleanText('a')\n"),
     (rules.scanner_that_calls_out, FIELD, "import kingfisher_sdk.validation\n"),
     (rules.scanner_that_calls_out, FIELD, "from kingfisher_sdk.revocation import plan\n"),
     (rules.scanner_that_calls_out, FIELD, "from kingfisher_sdk import Scanner, Revoker\n"),
@@ -100,8 +113,14 @@ KEPT: list[tuple[Rule, str, str]] = [
     ),
     (rules.impure_core, CORE, "def f(clock):\n    return clock.now()\n"),
     (rules.impure_core, FIELD, "import time\n"),
-    (rules.clean_text_made_elsewhere, "src/fieldstone/redact/road.py", "x = CleanText('a')\n"),
-    (rules.clean_text_made_elsewhere, FIELD, "def f(x: CleanText) -> CleanText: return x\n"),
+    (rules.clean_text_made_elsewhere, "src/fieldstone/redact/harness.py", "x = CleanText('a')\n"),
+    (rules.clean_text_made_elsewhere, FIELD, "def f(x: CleanText) -> Sequence[CleanText]: return [x]\n"),
+    (
+        rules.clean_text_made_elsewhere,
+        FIELD,
+        "from fieldstone.core.text import CleanText\nx: CleanText | None = None\n",
+    ),
+    (rules.clean_text_made_elsewhere, FIELD, "x = decode_texts(stored.body, UnitTexts)\n"),
     (rules.scanner_that_calls_out, FIELD, "from kingfisher_sdk import Rules, Scanner\nScanner().scan('a')\n"),
     (rules.too_long, FIELD, LONG_FUNCTION.removesuffix("    g()\n")),
     (rules.skipped_test, TEST, "def test_a(reader):\n    reader.skip(3)\n"),
@@ -120,6 +139,16 @@ def test_the_rules_are_given_the_tree() -> None:
     here = "tests/house/test_tidy.py"
     assert here in {source.path for source in python_sources()}
     assert {here, "Makefile"} <= {source.path for source in all_sources()}
+
+
+def test_the_rule_about_clean_text_knows_every_bundle_of_texts() -> None:
+    [events] = python_sources(rules.DECODES_BUNDLES)
+    bundles = {
+        node.name
+        for node in ast.walk(events.tree)
+        if isinstance(node, ast.ClassDef) and "TextBundle" in {node.name, *map(dotted, node.bases)}
+    }
+    assert bundles == rules.TEXT_BUNDLES
 
 
 def test_every_rule_is_shown_to_fail() -> None:

@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     if options.json:
         sys.stdout.write(json.encode({"mutations": [each._asdict() for each in outcomes]}).decode() + "\n")
-    return _conclude(outcomes)
+    return conclude(outcomes)
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
@@ -40,7 +40,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _conclude(outcomes: list[Outcome]) -> int:
+def conclude(outcomes: list[Outcome]) -> int:
     missed = [outcome for outcome in outcomes if outcome.verdict != "caught"]
     _say(f"{len(outcomes) - len(missed)} of {len(outcomes)} caught.")
     for outcome in missed:

@@ -11,9 +11,12 @@ from tests.mutate.mutation import Mutation
 REDACTION: Final = "tests/protocol/test_redaction.py"
 SCRUBBING: Final = "tests/protocol/test_scrubbing.py"
 SWEEP: Final = "tests/protocol/test_sweep.py"
+SPLIT: Final = "tests/protocol/test_split_secrets.py"
+SWEPT: Final = "tests/field/test_sweeping.py"
 SERVER: Final = "tests/servers/test_scrubbing.py"
 HARNESS: Final = "tests/redact/test_harness.py"
 MARKERS: Final = "tests/redact/test_markers.py"
+KNOWN: Final = "tests/redact/test_known.py"
 FORMS: Final = "tests/redact/test_forms.py"
 
 NO_TEXT_FIELD: Final = f"{REDACTION}::test_no_text_field_of_any_operation_keeps_a_secret"
@@ -163,21 +166,57 @@ OTHER_OPERATIONS: Final = (
     ),
 )
 
+COMPACTION: Final = (
+    Mutation(
+        "compact-reason",
+        "the cleaning of COMPACT's reason",
+        "field/compact.py",
+        "ReasonText(clean[0])",
+        'ReasonText(self._request.reason or "")',
+        (f"{SCRUBBING}::test_the_reason_of_a_compaction_is_kept_without_its_secret",),
+    ),
+    Mutation(
+        "synthesis-content",
+        "the cleaning of what a summariser says",
+        "field/synthesis.py",
+        "                content=content,\n                purpose=purpose,\n",
+        "                content=self._group.text,\n                purpose=purpose,\n",
+        (f"{SCRUBBING}::test_a_synthesis_does_not_quote_a_secret_that_became_known_late",),
+    ),
+    Mutation(
+        "synthesis-reasoning",
+        "the cleaning of whom a synthesis quotes",
+        "field/synthesis.py",
+        "reasoning=reasoning,",
+        "reasoning=list(self.texts())[2],",
+        (f"{SCRUBBING}::test_a_synthesis_does_not_name_an_agent_whose_name_became_a_secret",),
+    ),
+    Mutation(
+        "synthesis-after-purge",
+        "the cleaning of a synthesis that is made anew",
+        "field/purging.py",
+        "mine = [next(rest) for _ in each.texts()]",
+        "mine = [text for text in each.texts() if next(rest) is not None]",
+        (f"{SCRUBBING}::test_a_synthesis_that_is_made_anew_after_a_purge_does_not_quote_a_late_secret",),
+    ),
+)
+
 # --- ids that callers choose -----------------------------------------------------------------------------------------
 
 
-def _unchecked(kind: str, file: str, text: str, value: str) -> Mutation:
-    """An id of this kind is not among those that are looked at."""
-    replacement = text.replace(value, '"unchecked"')
-    return Mutation(f"{kind}-id", f"the refusal of a secret in place of {kind} ids", file, text, replacement, (NO_ID,))
+def _unchecked(kind: str) -> Mutation:
+    """An id of this kind is rewritten like a text, and not refused."""
+    return Mutation(
+        f"{kind}-id",
+        f"the refusal of a secret in place of a {kind} id",
+        "field/writer.py",
+        "if name != cleaned:",
+        f'if name != cleaned and kind != "{kind}":',
+        (NO_ID,),
+    )
 
 
-IDS: Final = (
-    _unchecked("agent", "field/register.py", '("agent", self._request.id)', "self._request.id"),
-    _unchecked("session", "field/record.py", '("session", self.message.session_id)', "self.message.session_id"),
-    _unchecked("task", "field/record.py", '("task", self._intent.task_id)', "self._intent.task_id"),
-    _unchecked("target", "field/record.py", '("unit", relation.target_id)', "relation.target_id"),
-)
+IDS: Final = tuple(_unchecked(kind) for kind in ("agent", "session", "task", "unit"))
 
 # --- texts that are stored, or come from another store ----------------------------------------------------------------
 
@@ -212,7 +251,7 @@ SWEEPING: Final = (
         "field/sweep.py",
         "        self._forget_texts()\n",
         "",
-        (f"{SWEEP}::test_a_sweep_clears_a_late_secret_from_everything_that_is_told",),
+        (f"{SWEPT}::test_no_reading_of_a_swept_text_stays_in_memory",),
     ),
     Mutation(
         "sweep-names",
@@ -228,7 +267,7 @@ SWEEPING: Final = (
         "field/sweep.py",
         "        await self._follower.replace(texts)\n",
         "",
-        (f"{SWEEP}::test_what_was_swept_verifies_rebuilds_and_is_found_by_what_it_says_now",),
+        (f"{SWEPT}::test_what_was_swept_is_found_by_the_words_that_are_left_and_by_no_other",),
     ),
     Mutation(
         "sweep-vectors",
@@ -236,7 +275,15 @@ SWEEPING: Final = (
         "field/sweep.py",
         "        await self._state.store.vectors.erase(units)\n",
         "",
-        (f"{SCRUBBING}::test_what_was_swept_is_embedded_anew",),
+        (f"{SWEPT}::test_the_vector_of_a_swept_text_is_erased_also_where_the_model_is_silent",),
+    ),
+    Mutation(
+        "sweep-embedding",
+        "the embedding again of texts that were rewritten",
+        "field/sweep.py",
+        "        await self._embed(texts)\n",
+        "",
+        (f"{SWEPT}::test_a_swept_text_is_embedded_as_it_is_now",),
     ),
     Mutation(
         "sweep-residue",
@@ -400,4 +447,250 @@ LEAVING: Final = (
     ),
 )
 
-MUTATIONS: Final = (*REGISTER, *RECORD, *OTHER_OPERATIONS, *IDS, *SWEEPING, *IMPORT, *LEAVING)
+# --- the road itself --------------------------------------------------------------------------------------------------
+
+OVER_ENTRIES: Final = f"{SPLIT}::test_of_a_secret_split_over_entries_of_an_agent_the_later_part_is_taken_out"
+OVER_A_RESTART: Final = f"{SPLIT}::test_a_restart_between_the_two_parts_changes_nothing"
+
+WRITER: Final = (
+    Mutation(
+        "writer-cleaning",
+        "the cleaning of all that is written",
+        "field/writer.py",
+        "await _cleaned(harness, dirty)",
+        "[CleanGroup(texts, ()) for texts in dirty]",
+        (NO_TEXT_FIELD,),
+    ),
+    Mutation(
+        "writer-on-the-spot",
+        "the cleaning of usual requests",
+        "field/writer.py",
+        "return harness.clean_groups(dirty)",
+        "return [CleanGroup(texts, ()) for texts in dirty]",
+        (NO_TEXT_FIELD,),
+    ),
+    Mutation(
+        "writer-in-a-thread",
+        "the cleaning of much text",
+        "field/writer.py",
+        "return await asyncio.to_thread(harness.clean_groups, dirty)",
+        "return [CleanGroup(texts, ()) for texts in dirty]",
+        (f"{SCRUBBING}::test_a_secret_in_more_text_than_is_scanned_on_the_spot_is_taken_out",),
+    ),
+    Mutation(
+        "writer-altered-names",
+        "the refusal of ids that would have to be rewritten",
+        "field/writer.py",
+        "                _refuse_altered_names(work, clean)\n",
+        "                pass\n",
+        (NO_ID,),
+    ),
+    Mutation(
+        "writer-policy",
+        "the policy to refuse texts that hold a secret",
+        "field/writer.py",
+        "self._refuse_secrets and ",
+        "False and ",
+        (f"{SCRUBBING}::test_a_field_that_refuses_secrets_refuses_and_keeps_nothing",),
+    ),
+    Mutation(
+        "writer-warning",
+        "the warning that a text was redacted",
+        "field/writer.py",
+        "reply = _with_redaction_warning(reply, clean.found)",
+        "pass",
+        (f"{REDACTION}::test_every_write_that_was_redacted_says_so",),
+    ),
+    Mutation(
+        "writer-trails",
+        "the search for secrets that are split over entries",
+        "field/writer.py",
+        "clean, trails = await self._trails.follow(harness, work.message, asked.texts, clean)",
+        "pass",
+        (OVER_ENTRIES,),
+    ),
+    Mutation(
+        "writer-trails-kept",
+        "the memory of what was said in the entry before",
+        "field/writer.py",
+        "        self._trails.keep(trails)\n",
+        "",
+        (f"{SCRUBBING}::test_of_a_secret_split_over_a_reason_and_a_unit_the_later_part_is_taken_out",),
+    ),
+    Mutation(
+        "trails-follow",
+        "the cleaning of a text of what goes on from the entry before",
+        "field/trails.py",
+        "group, after = harness.follow(trails, texts, group)",
+        "_, after = harness.follow(trails, texts, group)",
+        (OVER_ENTRIES,),
+    ),
+    Mutation(
+        "trails-of-sessions",
+        "the memory of what others said in the session",
+        "field/trails.py",
+        '[("agent", message.agent_id), *session]',
+        '[("agent", message.agent_id)]',
+        (f"{SPLIT}::test_of_a_secret_split_over_agents_of_a_session_the_later_part_is_taken_out",),
+    ),
+    Mutation(
+        "trails-read-back",
+        "the memory of what was said before a restart",
+        "field/trails.py",
+        "_, [trail] = harness.follow([trail], texts, CleanGroup(texts, ()))",
+        "pass",
+        (OVER_A_RESTART,),
+    ),
+    Mutation(
+        "cleaning-known",
+        "the secrets that a tenant has registered",
+        "field/cleaning.py",
+        "base.knowing(known) if known else base",
+        "base",
+        (f"{SWEEP}::test_a_sweep_clears_a_late_secret_from_everything_that_is_told",),
+    ),
+    Mutation(
+        "cleaning-scrub",
+        "the scrubbing of refusals and log lines",
+        "field/cleaning.py",
+        ".clean_one(text).text",
+        ".clean_one(text)._replace(text=text).text",
+        (f"{SERVER}::test_a_message_that_is_refused_is_told_without_its_secret",),
+    ),
+)
+
+IN_HARNESS: Final = (
+    Mutation(
+        "harness-groups",
+        "the cleaning of a group in which something was found",
+        "redact/harness.py",
+        "answers[index] = self._clean_group(groups[index])",
+        "pass",
+        (f"{HARNESS}::test_more_texts_than_one_scan_takes_are_all_cleaned",),
+    ),
+    Mutation(
+        "harness-text",
+        "the cleaning of a text in which something was found",
+        "redact/harness.py",
+        "self._clean(text, found) if index in suspects else CleanText(text)",
+        "CleanText(text)",
+        (f"{HARNESS}::test_more_texts_than_one_scan_takes_are_all_cleaned",),
+    ),
+    Mutation(
+        "harness-one",
+        "the cleaning of one text by itself",
+        "redact/harness.py",
+        "[group] = self.clean_groups([[text]])",
+        "group = CleanGroup([CleanText(text)], ())",
+        ("tests/redact/test_patterns.py::test_a_private_key_of_any_size_is_taken_out_whole",),
+    ),
+    Mutation(
+        "harness-after",
+        "the cleaning of a text that comes after others",
+        "redact/harness.py",
+        "[group] = self.clean_groups([texts])",
+        "group = CleanGroup([CleanText(text) for text in texts], ())",
+        ("tests/redact/test_after.py::test_a_text_that_comes_after_others_is_cleaned_as_it_is_alone",),
+    ),
+    Mutation(
+        "harness-after-trail",
+        "the cleaning of a text of what goes on from the ones before",
+        "redact/harness.py",
+        "group, [trail] = self.follow([trail], texts, group)",
+        "_, [trail] = self.follow([trail], texts, group)",
+        (f"{FORMS}::test_a_secret_split_over_consecutive_entries_is_taken_out_of_the_later_one",),
+    ),
+    Mutation(
+        "harness-follow",
+        "the taking out of parts of secrets that go on from one entry to the next",
+        "redact/harness.py",
+        "self._without_parts(trails, texts, group) if self._known else (group, list(trails))",
+        "(group, list(trails))",
+        (OVER_ENTRIES,),
+    ),
+    Mutation(
+        "harness-parts",
+        "the taking out of parts of secrets that are split over the texts of a unit",
+        "redact/harness.py",
+        "return self._without_parts([], group, CleanGroup(texts, tuple(found)))[0]",
+        "return CleanGroup(texts, tuple(found))",
+        (f"{FORMS}::test_a_secret_split_over_two_texts_of_a_unit_is_taken_out",),
+    ),
+    Mutation(
+        "harness-parts-rewritten",
+        "the rewriting of parts of secrets",
+        "redact/harness.py",
+        "_rewritten(text, secrets).decode()",
+        "text.decode()",
+        (f"{FORMS}::test_a_secret_split_over_two_texts_of_a_unit_is_taken_out",),
+    ),
+    Mutation(
+        "harness-rewritten",
+        "the rewriting of a text",
+        "redact/harness.py",
+        "data = _rewritten(data, secrets)",
+        "return CleanText(text)",
+        (f"{HARNESS}::test_more_texts_than_one_scan_takes_are_all_cleaned",),
+    ),
+    Mutation(
+        "harness-ids",
+        "the search for secrets in ids",
+        "redact/harness.py",
+        "self._offence(value) if index in suspects else None",
+        "None",
+        (f"{HARNESS}::test_an_id_that_holds_a_secret_is_named_with_its_rule_and_the_others_are_not",),
+    ),
+    Mutation(
+        "harness-foreign-markers",
+        "the rewriting of markers of another form",
+        "redact/harness.py",
+        "            data = canonical(data)\n",
+        "",
+        (f"{MARKERS}::test_a_marker_of_another_form_becomes_ours_with_its_name",),
+    ),
+    Mutation(
+        "harness-marker-names",
+        "the search for secrets in the names of markers",
+        "redact/harness.py",
+        "        for index in suspects:\n            if inside",
+        "        for index in ():\n            if inside",
+        (f"{KNOWN}::test_the_name_of_a_foreign_marker_may_hold_a_secret_too",),
+    ),
+    Mutation(
+        "harness-patterns",
+        "the secrets that are known by their shape",
+        "redact/harness.py",
+        "(Patterns(), PrivateKeys())",
+        "(PrivateKeys(),)",
+        (NO_TEXT_FIELD,),
+    ),
+    Mutation(
+        "harness-private-keys",
+        "the private keys",
+        "redact/harness.py",
+        "(Patterns(), PrivateKeys())",
+        "(Patterns(),)",
+        ("tests/redact/test_patterns.py::test_a_private_key_of_any_size_is_taken_out_whole",),
+    ),
+    Mutation(
+        "harness-known",
+        "the secrets whose values are known",
+        "redact/harness.py",
+        "(*rules, self._known) if self._known else rules",
+        "rules",
+        (f"{FORMS}::test_a_known_secret_is_taken_out_in_every_form",),
+    ),
+)
+
+MUTATIONS: Final = (
+    *REGISTER,
+    *RECORD,
+    *OTHER_OPERATIONS,
+    *COMPACTION,
+    *IDS,
+    *SWEEPING,
+    *IMPORT,
+    *LEAVING,
+    *WRITER,
+    *IN_HARNESS,
+)

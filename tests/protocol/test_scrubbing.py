@@ -17,7 +17,7 @@ from fieldstone.field.writer import SCANNED_ON_THE_SPOT_CHARS
 from fieldstone.settings import Secret, Settings
 from fieldstone.wiring import open_local_field
 from tests.messages import accepted, join, record
-from tests.protocol.rig import OpenRig, Rig, options, unit
+from tests.protocol.rig import Body, OpenRig, Rig, options, unit
 from tests.protocol.ways import on_disk
 from tests.redact.fakes import HEX, TOKENS, noise
 
@@ -44,6 +44,16 @@ async def test_a_field_that_refuses_secrets_refuses_and_keeps_nothing(rigs: Open
     assert TOKEN not in repr(refusal)
 
 
+async def test_of_a_secret_split_over_a_reason_and_a_unit_the_later_part_is_taken_out(team: Rig) -> None:
+    """Whatever an agent wrote just before counts, and not only its units."""
+    secret = noise(32)
+    await team.door.put_secret("vault", secret)
+    draft = await team.draft("ada")
+    await team.ask("DISCARD", "ada", {"memory_unit_id": draft, "reason": f"It begins with {secret[:16]}"})
+    content = (await team.unit(await team.record("ada", f"{secret[16:]} is how it ends."))).content
+    assert secret[16:] not in content
+
+
 async def test_what_the_field_says_of_a_conflict_does_not_quote_a_secret_that_became_known_late(team: Rig) -> None:
     code = noise(8, "123456789")
     await team.record("ada", f"The door code of the server room is {code}.")
@@ -52,6 +62,62 @@ async def test_what_the_field_says_of_a_conflict_does_not_quote_a_secret_that_be
     [conflict] = await team.door.conflicts()
     assert "[REDACTED:door]" in conflict.description
     assert code not in conflict.description
+
+
+# --- compaction: texts that are written anew --------------------------------------------------------------------------
+
+
+async def decided(field: Rig, secret: str) -> list[str]:
+    """An agent and its decisions, which a synthesis quotes word for word. What they tell is no secret yet."""
+    author = f"keeper of {secret}"
+    await field.register("op", role="operator", authority=10)
+    await field.register(author)
+    return [await field.record(author, f"We open door {at} with {secret}.", type="decision") for at in range(4)]
+
+
+async def compacted(field: Rig, strategy: str, **payload: Any) -> Body:
+    return await field.ask("COMPACT", "op", {"strategy": strategy, **payload})
+
+
+async def test_the_reason_of_a_compaction_is_kept_without_its_secret(team: Rig) -> None:
+    await decided(team, "a key")
+    await compacted(team, "archive", reason=f"no longer in use: {TOKEN}")
+    exported = b"".join([batch async for batch in team.door.export()])
+    assert b"no longer in use: [REDACTED:" in exported
+    assert TOKEN.encode() not in exported
+
+
+async def test_a_synthesis_does_not_quote_a_secret_that_became_known_late(team: Rig) -> None:
+    await decided(team, secret := phrase())
+    await team.door.put_secret("door", secret)
+    [synthesis] = (await compacted(team, "summarize"))["synthesis_units"]
+    said = await team.unit(synthesis)
+    assert "We open door 0 with [REDACTED:door]." in said.content
+    assert secret not in said.content
+
+
+async def test_a_synthesis_does_not_name_an_agent_whose_name_became_a_secret(team: Rig) -> None:
+    await decided(team, secret := phrase())
+    await team.door.put_secret("door", secret)
+    [synthesis] = (await compacted(team, "summarize"))["synthesis_units"]
+    confidence = (await team.unit(synthesis)).confidence
+    assert confidence is not None
+    assert "[REDACTED:door]" in str(confidence.reasoning)
+    assert secret not in str(confidence.reasoning)
+
+
+async def test_a_synthesis_that_is_made_anew_after_a_purge_does_not_quote_a_late_secret(team: Rig) -> None:
+    await decided(team, secret := phrase())
+    await team.record("ada", "Who pays for the doors?", type="question")
+    await compacted(team, "summarize")
+    await team.door.put_secret("door", secret)
+    [synthesis] = (await compacted(team, "purge", filter={"types": ["question"]}))["synthesis_units"]
+    content = (await team.unit(synthesis)).content
+    assert "We open door 0 with [REDACTED:door]." in content
+    assert secret not in content
+
+
+# --- imports and settings ---------------------------------------------------------------------------------------------
 
 
 async def continued(field: Rig, unit_id: str, content: str) -> bytes:

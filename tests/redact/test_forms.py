@@ -21,8 +21,8 @@ from fieldstone.redact.seams import Trail
 from tests.redact.forms import FORMS, KINDS, SECRETS, Attack, attacks, compositions, secrets, split, split_attacks
 
 # Of every form and for every secret, by chance; `python -m benchmarks redaction` takes all variants.
-VARIANTS_EACH = 1
-SPLITS_EACH = 4
+VARIANTS_EACH = 3
+SPLITS_EACH = 6
 COMPOSITIONS = 1_000
 COMPOSITIONS_FOUND_MIN = 0.99
 MISSES_SHOWN = 12

@@ -214,3 +214,10 @@ def test_hashes_and_encoded_data_without_a_name_stay_as_they_are() -> None:
         for alphabet in (HEX, ALNUM, ALNUM + "+/"):
             text = f"digest {noise(length, alphabet)} of the file"
             assert shared_harness().clean_one(text) == (text, ())
+
+
+@pytest.mark.parametrize("surrounding", SURROUNDINGS)
+def test_one_of_our_own_keys_is_found_wherever_it_stands(surrounding: str) -> None:
+    key = "fsk" + f"_{noise(16, HEX)}_{noise(43, ALNUM + '_-')}"
+    redacted = shared_harness().clean_one(surrounding.format(key))
+    assert redacted == (surrounding.format("[REDACTED:fieldstone.own-key]"), ("fieldstone.own-key",))

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from msgspec import MsgspecError, Struct
 
 from fieldstone.core.chain import link, seal
-from fieldstone.core.events import EXPENDABLE_TEXTS, ContentReplaced, Entry, decode_entry
+from fieldstone.core.events import EXPENDABLE_TEXTS, AnyEvent, ContentReplaced, Entry, UnitsPurged, decode_entry
 from fieldstone.ports.log import GENESIS_HASH, Head, StoredEntry, StoredText
 from fieldstone.ports.store import Store
 
@@ -40,7 +40,9 @@ async def verify(store: Store, progress: Progress = lambda done: None) -> Verifi
     checked = _Checked()
     try:
         fault = await _walk(store, checked, progress)
-        fault = checked.first_strange() or fault or await checked.first_unreplaced(store)
+        faults = (checked.first_strange(), checked.first_missing(), fault)
+        found = [each for each in faults if each is not None]
+        fault = min(found, key=lambda each: each.seq) if found else await checked.first_unreplaced(store)
     except _Unreadable as unreadable:
         fault = Fault(checked.seq + 1, "store", str(unreadable))
     entries = checked.seq if fault is None else min(checked.seq, fault.seq - 1)
@@ -58,10 +60,20 @@ class _Checked:
         self.hash = GENESIS_HASH
         self.texts = 0
         self.strange: dict[int, str] = {}  # entry → the hash of what lies beside it now
+        self.missing: set[int] = set()  # entries whose text ought to be there
         self._replaced: dict[int, str] = {}
+        self._purged: set[int] = set()
 
-    def note(self, replaced: ContentReplaced) -> None:
-        self._replaced[replaced.entry] = replaced.text
+    def note(self, event: AnyEvent) -> None:
+        if isinstance(event, ContentReplaced):
+            self._replaced[event.entry] = event.text
+        elif isinstance(event, UnitsPurged):
+            self._purged.update(event.texts)
+
+    def first_missing(self) -> Fault | None:
+        """A text that is not there must have been purged."""
+        missing = self.missing - self._purged
+        return Fault(min(missing), "text", "its text is missing") if missing else None
 
     def first_strange(self) -> Fault | None:
         for seq, text_hash in sorted(self.strange.items()):
@@ -125,23 +137,16 @@ def _check(stored: StoredEntry, text: StoredText | None, checked: _Checked) -> F
     entry = _decoded(stored)
     if entry is None or entry.seq != stored.seq:
         return Fault(stored.seq, "entry", "it cannot be read as an entry of this place")
-    problem = _problem_of_text(entry, text)
-    if problem:
-        return Fault(stored.seq, "text", problem)
+    if text is not None and entry.text is None:
+        return Fault(stored.seq, "text", "a text lies beside an entry that has none")
+    if text is None and entry.text is not None and not isinstance(entry.event, EXPENDABLE_TEXTS):
+        checked.missing.add(stored.seq)
     if text is not None and (text_hash := seal(text.salt, text.body)) != entry.text:
         checked.strange[stored.seq] = text_hash
-    if isinstance(entry.event, ContentReplaced):
-        checked.note(entry.event)
+    checked.note(entry.event)
     checked.seq, checked.hash = stored.seq, stored.hash
     checked.texts += text is not None
     return None
-
-
-def _problem_of_text(entry: Entry, text: StoredText | None) -> str | None:
-    if text is None:
-        is_kept = entry.text is not None and not isinstance(entry.event, EXPENDABLE_TEXTS)
-        return "its text is missing" if is_kept else None
-    return "a text lies beside an entry that has none" if entry.text is None else None
 
 
 def _check_end(batch: _Batch, checked: _Checked) -> Fault | None:

@@ -32,6 +32,9 @@ class SystemIds:
     def conflict(self) -> str:
         return f"conf-{uuid_utils.uuid7().hex}"
 
+    def compaction(self) -> str:
+        return f"comp-{uuid_utils.uuid7().hex}"
+
     def salt(self) -> bytes:
         if self._used >= len(self._salts):
             self._salts = os.urandom(SALT_BYTES * SALTS_AT_ONCE)

@@ -10,13 +10,15 @@ from fieldstone.core.replies import (
     Attunement,
     AttunementOfIds,
     AttuneReply,
+    Compacted,
+    CompactionProgress,
     Deregistered,
     Detection,
     Done,
 )
 from fieldstone.core.requests import Message, Order, TemporalLayer
 from fieldstone.core.units import Confidence, Intent, Relation
-from fieldstone.core.vocabulary import Mode, Operation
+from fieldstone.core.vocabulary import Mode, Operation, Strategy, UnitStatus
 from fieldstone.wire.messages import request_from
 
 T = TypeVar("T")
@@ -41,6 +43,19 @@ class AttuneScope(TypedDict, total=False):
     include_own: bool
     include_drafts: bool
     include_archived: bool
+
+
+class CompactionWish(TypedDict, total=False):
+    """Which units a compaction is about, and how it goes about it. What is not said does not restrict."""
+
+    max_age_epochs: int | None
+    session_id: str | None
+    types: Sequence[str] | None
+    status: Sequence[UnitStatus] | None
+    ancestor_id: str | None
+    dry_run: bool
+    reason: str | None
+    verify: bool
 
 
 class Agent:
@@ -161,6 +176,21 @@ class Agent:
         fields = {"memory_unit_id": memory_unit_id, "reason": reason}
         return await self._send("RETRACT", fields, Done, message_id=id)
 
+    async def compact(self, strategy: Strategy, *, id: str | None = None, **wish: Unpack[CompactionWish]) -> Compacted:
+        """Archive, summarize or purge the units that match, and wait until it is done.
+
+        With `dry_run` nothing is done, and the answer says what would be. A purge has to say what it is about.
+        """
+        return await self._send("COMPACT", _compact_fields(strategy, wish), Compacted, message_id=id)
+
+    async def begin_compaction(
+        self, strategy: Strategy, *, id: str | None = None, **wish: Unpack[CompactionWish]
+    ) -> CompactionProgress:
+        """The same in the background: `Field.watch_compaction` follows it. Without an id it had nothing to do."""
+        request = request_from("COMPACT", _compact_fields(strategy, wish))
+        message = Message("COMPACT", self.id, request, None, self.epoch, id)
+        return await self._door.begin_compaction(message)
+
     async def deregister(self) -> Deregistered:
         """Leave. What was recorded stays."""
         return await self._send("DEREGISTER", {"agent_id": self.id}, Deregistered)
@@ -212,6 +242,13 @@ async def send(
     if not isinstance(answer, reply):
         raise TypeError(f"{operation} was answered with a {type(answer).__name__}")
     return answer
+
+
+def _compact_fields(strategy: Strategy, wish: CompactionWish) -> dict[str, Any]:
+    asked: dict[str, Any] = dict(wish)
+    how: dict[str, Any] = {name: asked.pop(name) for name in ("dry_run", "reason", "verify") if name in asked}
+    filter = {name: value for name, value in asked.items() if value is not None}
+    return {"strategy": strategy, **how, **({"filter": filter} if filter else {})}
 
 
 def _plain(value: Any) -> Any:

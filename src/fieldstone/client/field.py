@@ -10,7 +10,7 @@ from fieldstone.client.door import Door
 from fieldstone.client.sync import SyncFace
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.errors import AgentIdTaken
-from fieldstone.core.replies import AgentProfile, FieldStatus, Registered
+from fieldstone.core.replies import AgentProfile, CompactionProgress, FieldStatus, Lineage, Registered
 from fieldstone.core.units import MemoryUnit
 from fieldstone.core.vocabulary import ConflictStatus
 from fieldstone.field.field import TENANT_SCOPE, LogPage
@@ -105,6 +105,44 @@ class Field:
 
     async def import_lines(self, lines: Iterable[bytes]) -> Imported:
         return await self.door.import_lines(lines)
+
+    async def compaction(self, compaction_id: str) -> CompactionProgress:
+        """Where a compaction is that runs, or was the last since the field was opened."""
+        return await self.door.compaction(compaction_id)
+
+    def watch_compaction(self, compaction_id: str) -> AsyncIterator[CompactionProgress]:
+        """Where it is, again with every step, and in the end with its result."""
+        return self.door.watch_compaction(compaction_id)
+
+    async def cancel_compaction(self, compaction_id: str) -> CompactionProgress:
+        """It stops after the step it is in; what is done stays done."""
+        return await self.door.cancel_compaction(compaction_id)
+
+    async def restore(self, unit_ids: Sequence[str]) -> int:
+        """Bring archived units back; how many came. Those that are not archived are passed over."""
+        return await self.door.restore(unit_ids)
+
+    async def restore_compaction(self, compaction_id: str) -> int:
+        """Bring back all that one compaction archived, and that is still there; how many came."""
+        return await self.door.restore_compaction(compaction_id)
+
+    async def hold(self, unit_id: str) -> None:
+        """Keep it for a legal reason: no compaction touches it until the hold is lifted, whoever asks for it."""
+        await self.door.guard(unit_id, "hold")
+
+    async def unhold(self, unit_id: str) -> None:
+        await self.door.unguard(unit_id, "hold")
+
+    async def pin(self, unit_id: str) -> None:
+        """Keep it where it is: no compaction touches it until it is unpinned."""
+        await self.door.guard(unit_id, "pin")
+
+    async def unpin(self, unit_id: str) -> None:
+        await self.door.unguard(unit_id, "pin")
+
+    async def lineage(self, unit_id: str) -> Lineage:
+        """What a unit was made from, and what was made from it: one level in each direction."""
+        return await self.door.lineage(unit_id)
 
     async def put_secret(self, secret_id: str, value: str, scope: SecretScope = TENANT_SCOPE) -> bool:
         """Register a value that must never be stored. True: it is easy to guess, and found in plain form only."""

@@ -6,6 +6,7 @@ import re
 import ssl
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -15,10 +16,18 @@ from msgspec import DecodeError, Struct, json
 from fieldstone.audit.verify import Verification
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.errors import FieldError, Forbidden, InternalError, ShuttingDown, UnitNotFound
-from fieldstone.core.replies import AgentProfile, AttunementOfIds, FieldStatus, Reply
-from fieldstone.core.requests import Attune, Message
+from fieldstone.core.replies import (
+    AgentProfile,
+    AttunementOfIds,
+    Compacted,
+    CompactionProgress,
+    FieldStatus,
+    Lineage,
+    Reply,
+)
+from fieldstone.core.requests import Attune, Compact, Message
 from fieldstone.core.units import MemoryUnit
-from fieldstone.core.vocabulary import ConflictStatus
+from fieldstone.core.vocabulary import ConflictStatus, Guard
 from fieldstone.field.field import TENANT_SCOPE, LogPage
 from fieldstone.field.rebuild import Rebuilt
 from fieldstone.field.secrets import ListedSecret, SecretScope
@@ -31,7 +40,8 @@ from fieldstone.wire.operations import OPERATION_ROUTES
 TRIES: Final = 4  # the message id makes sending again safe
 FIRST_PAUSE_S: Final = 0.1
 TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
-LONG_TIMEOUT: Final = httpx.Timeout(None, connect=5.0)  # verify, rebuild and import take as long as the log is
+LONG_TIMEOUT: Final = httpx.Timeout(None, connect=5.0)  # what goes over the whole log takes as long as the log is
+IN_BACKGROUND: Final = {"prefer": "respond-async"}
 
 _ROUTES: Final = {route.operation: route for route in OPERATION_ROUTES}
 _UNIT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
@@ -54,6 +64,14 @@ class Secrets(Struct, frozen=True):
     secrets: tuple[ListedSecret, ...]
 
 
+class Begun(Struct, frozen=True):
+    compaction_id: str
+
+
+class Restored(Struct, frozen=True):
+    restored: int
+
+
 class ServerUnreachable(ConnectionError):
     """No server answers at this address."""
 
@@ -65,9 +83,9 @@ class RemoteField:
 
     async def send(self, message: Message) -> Reply:
         route = _ROUTES[message.operation]
-        wanted = _wants_ids(message)
-        body = encode_message(message, message.id or f"msg-{uuid.uuid4().hex}")
-        return await self._ask("POST", route.path, AttunementOfIds if wanted else route.reply, content=body)
+        reply = AttunementOfIds if _wants_ids(message) else route.reply
+        timeout = LONG_TIMEOUT if isinstance(message.request, Compact) else TIMEOUT
+        return await self._ask("POST", route.path, reply, content=_body(message), timeout=timeout)
 
     async def status(self) -> FieldStatus:
         return await self._ask("GET", "/v1/field/status", FieldStatus)
@@ -80,9 +98,7 @@ class RemoteField:
         return (await self._ask("GET", "/v1/conflicts", Conflicts, params=params)).conflicts
 
     async def unit(self, unit_id: str) -> MemoryUnit:
-        if not _UNIT_ID.fullmatch(unit_id):
-            raise UnitNotFound  # no field makes such an id, and no address could carry it
-        return await self._ask("GET", f"/v1/units/{unit_id}", MemoryUnit)
+        return await self._ask("GET", _unit_path(unit_id), MemoryUnit)
 
     async def log(self, *, after: int = 0, limit: int = 100) -> LogPage:
         return await self._ask("GET", "/v1/log", LogPage, params={"after": str(after), "limit": str(limit)})
@@ -94,18 +110,48 @@ class RemoteField:
         return (await self._ask("POST", "/v1/rebuild", Views, timeout=LONG_TIMEOUT)).views
 
     async def export(self) -> AsyncIterator[bytes]:
-        try:
-            async with self._client.stream("GET", "/v1/export", timeout=LONG_TIMEOUT) as answer:
-                if answer.status_code != httpx.codes.OK:
-                    raise _error(answer.status_code, await answer.aread())
-                async for chunk in answer.aiter_bytes():
-                    yield chunk
-        except httpx.TransportError as error:
-            raise ServerUnreachable(f"{self._url} broke off: {str(error) or type(error).__name__}.") from error
+        async with self._streamed("/v1/export") as answer:
+            async for chunk in answer.aiter_bytes():
+                yield chunk
 
     async def import_lines(self, lines: Iterable[bytes]) -> Imported:
         body = b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines)
         return await self._ask("POST", "/v1/import", Imported, content=body, timeout=LONG_TIMEOUT)
+
+    async def begin_compaction(self, message: Message) -> CompactionProgress:
+        """A server that had nothing to do answers at once, with the result."""
+        how = {"content": _body(message), "headers": IN_BACKGROUND, "timeout": LONG_TIMEOUT}
+        answer = await self._answer("POST", _ROUTES[message.operation].path, **how)
+        if answer.status_code == httpx.codes.ACCEPTED:
+            return await self.compaction(self._decoded(answer, Begun).compaction_id)
+        return CompactionProgress("", "done", 0, 0, self._decoded(answer, Compacted))
+
+    async def compaction(self, compaction_id: str) -> CompactionProgress:
+        return await self._ask("GET", _compaction_path(compaction_id), CompactionProgress)
+
+    async def watch_compaction(self, compaction_id: str) -> AsyncIterator[CompactionProgress]:
+        async with self._streamed(f"{_compaction_path(compaction_id)}/events") as answer:
+            async for line in answer.aiter_lines():
+                if line.startswith("data: "):
+                    yield json.decode(line.removeprefix("data: "), type=CompactionProgress)
+
+    async def cancel_compaction(self, compaction_id: str) -> CompactionProgress:
+        return await self._ask("DELETE", _compaction_path(compaction_id), CompactionProgress)
+
+    async def restore(self, unit_ids: Sequence[str]) -> int:
+        return await self._restore({"unit_ids": unit_ids})
+
+    async def restore_compaction(self, compaction_id: str) -> int:
+        return await self._restore({"compaction_id": compaction_id})
+
+    async def guard(self, unit_id: str, guard: Guard) -> None:
+        await self._answer("PUT", f"{_unit_path(unit_id)}/{guard}")
+
+    async def unguard(self, unit_id: str, guard: Guard) -> None:
+        await self._answer("DELETE", f"{_unit_path(unit_id)}/{guard}")
+
+    async def lineage(self, unit_id: str) -> Lineage:
+        return await self._ask("GET", f"{_unit_path(unit_id)}/lineage", Lineage)
 
     async def put_secret(self, secret_id: str, value: str, scope: SecretScope = TENANT_SCOPE) -> bool:
         body = json.encode({"value": value, "scope": scope})
@@ -134,7 +180,24 @@ class RemoteField:
         params: Mapping[str, str] | None = None,
         timeout: httpx.Timeout = TIMEOUT,
     ) -> T:
-        answer = await self._answer(method, path, content=content, params=params, timeout=timeout)
+        return self._decoded(await self._answer(method, path, content=content, params=params, timeout=timeout), reply)
+
+    async def _restore(self, wanted: Mapping[str, Any]) -> int:
+        body = json.encode(wanted)
+        return (await self._ask("POST", "/v1/restore", Restored, content=body, timeout=LONG_TIMEOUT)).restored
+
+    @asynccontextmanager
+    async def _streamed(self, path: str) -> AsyncIterator[httpx.Response]:
+        """An answer that goes on for as long as there is something to tell."""
+        try:
+            async with self._client.stream("GET", path, timeout=LONG_TIMEOUT) as answer:
+                if answer.status_code != httpx.codes.OK:
+                    raise _error(answer.status_code, await answer.aread())
+                yield answer
+        except httpx.TransportError as error:
+            raise ServerUnreachable(f"{self._url} broke off: {str(error) or type(error).__name__}.") from error
+
+    def _decoded(self, answer: httpx.Response, reply: type[T]) -> T:
         try:
             return json.decode(answer.content, type=reply)
         except DecodeError as error:
@@ -179,6 +242,20 @@ async def connect(url: str, *, key: str | None = None, ca_file: str | None = Non
         await client.aclose()
         raise
     return remote
+
+
+def _body(message: Message) -> bytes:
+    return encode_message(message, message.id or f"msg-{uuid.uuid4().hex}")
+
+
+def _unit_path(unit_id: str) -> str:
+    if not _UNIT_ID.fullmatch(unit_id):
+        raise UnitNotFound  # no field makes such an id, and no address could carry it
+    return f"/v1/units/{unit_id}"
+
+
+def _compaction_path(compaction_id: str) -> str:
+    return f"/v1/compactions/{quote(compaction_id, safe='')}"
 
 
 def _wants_ids(message: Message) -> bool:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from fieldstone.core.agents import AgentFacts
 from fieldstone.core.errors import AgentNotRegistered, Forbidden
 from fieldstone.core.limits import MAX_AUTHORITY
+from fieldstone.core.vocabulary import FIELD_AGENT_ID
 
 
 class Caller(Struct, frozen=True):
@@ -55,7 +56,7 @@ LOCAL: Final = Caller(credential=None, authority=MAX_AUTHORITY)
 
 def speaker(agent: AgentFacts | None, caller: Caller) -> AgentFacts:
     """The active agent that the caller speaks as, with no more authority than the caller's credential grants."""
-    if agent is None or not agent.active:
+    if agent is None or not agent.active or agent.id == FIELD_AGENT_ID:  # nobody speaks as the Field itself
         raise AgentNotRegistered
     if not caller.may_take(agent.id, agent.credential):
         raise Forbidden("This agent belongs to another credential: nobody speaks as another.")

@@ -11,6 +11,8 @@ SUPERSEDE_ANOTHERS: Final = 4
 RECORD_DIRECTIVE: Final = 10
 DEREGISTER_ANOTHER: Final = 8
 RETRACT_ANOTHERS: Final = 8
+COMPACT: Final = 6
+PURGE: Final = 10
 
 # Requests that name no agent act with their credential's authority.
 LEAST_TO: Final[dict[str, int]] = {
@@ -26,6 +28,11 @@ LEAST_TO: Final[dict[str, int]] = {
     "manage secrets": 8,
     "sweep": 10,
     "manage keys": 10,
+    "restore units": 6,
+    "hold a unit": 8,
+    "pin a unit": 6,
+    "read a unit's lineage": 2,
+    "follow a compaction": 6,
 }
 
 LEAST_AUTHORITY: Final[dict[Operation, int]] = {
@@ -35,6 +42,7 @@ LEAST_AUTHORITY: Final[dict[Operation, int]] = {
     "ATTUNE": 2,
     "DETECT": 4,
     "DEREGISTER": 4,
+    "COMPACT": COMPACT,
 }
 
 

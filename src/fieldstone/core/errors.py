@@ -6,7 +6,7 @@
     │   └── PayloadTooLarge
     ├── MissingIntent, MissingConfidence, InvalidConfidence, InvalidType
     ├── AgentNotRegistered, AgentIdTaken
-    ├── UnitNotFound, ConflictNotFound, InvalidTransition
+    ├── UnitNotFound, UnitPurged, ConflictNotFound, InvalidTransition, CompactionRunning
     ├── Forbidden, Unauthenticated, RateLimited, SecretLeakage
     ├── EpochOverflow, EpochNotReached
     ├── UnsupportedOperation, NotFound, MethodNotAllowed
@@ -15,7 +15,9 @@
 The HTTP status of each code stands in `wire/errors.py`, the one table for all transports.
 """
 
+from collections.abc import Mapping
 from copy import copy
+from types import MappingProxyType
 from typing import ClassVar
 
 
@@ -25,6 +27,8 @@ class FieldError(Exception):
     code: ClassVar[str] = "INTERNAL_ERROR"
     recoverable: ClassVar[bool] = True
     suggested_action: str = "Correct the request and send it again."
+
+    extra: Mapping[str, object] = MappingProxyType({})  # fields of the body beside the usual ones
 
     def __init__(self, message: str | None = None, *, suggested_action: str | None = None) -> None:
         super().__init__(message or _first_line(type(self)))
@@ -116,6 +120,29 @@ class UnitNotFound(FieldError):
     suggested_action = "Use the memory_unit_id that RECORD or ATTUNE returned."
 
 
+class UnitPurged(FieldError):
+    """The memory unit was purged. Only its tombstone is left."""
+
+    code = "UNIT_PURGED"
+    recoverable = False
+    suggested_action = "It is gone for good: the tombstone says when, and why."
+
+    def __init__(self, unit_id: str, deleted_at: str, reason: str) -> None:
+        super().__init__()
+        self.extra = {"tombstone": {"unit_id": unit_id, "deleted_at": deleted_at, "reason": reason}}
+
+
+class CompactionRunning(FieldError):
+    """Another compaction of this Field is under way."""
+
+    code = "COMPACTION_RUNNING"
+    suggested_action = "Wait for its end, or cancel it: DELETE /v1/compactions/{id}."
+
+    def __init__(self, compaction_id: str) -> None:
+        super().__init__()
+        self.extra = {"compaction_id": compaction_id}
+
+
 class InvalidTransition(FieldError):
     """What it is now does not allow this step."""
 
@@ -142,6 +169,7 @@ class RateLimited(FieldError):
 
     code = "RATE_LIMITED"
     suggested_action = "Wait as long as Retry-After says, or ask the operator for more."
+    retry_after_s: float | None = None
 
     def __init__(
         self, message: str | None = None, *, suggested_action: str | None = None, retry_after_s: float | None = None

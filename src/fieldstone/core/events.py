@@ -14,7 +14,15 @@ from typing import Any, Final, Literal, TypeVar
 from msgspec import Struct, json, structs
 
 from fieldstone.core.text import CleanText
-from fieldstone.core.vocabulary import ConflictType, DetectedBy, Mode, RelationType
+from fieldstone.core.vocabulary import (
+    CompactionState,
+    ConflictType,
+    DetectedBy,
+    Guard,
+    Mode,
+    RelationType,
+    Strategy,
+)
 
 NameKind = Literal["agent", "session", "task"]
 
@@ -164,6 +172,73 @@ class SessionLeft(Event, frozen=True, gc=False, tag="session.left"):
     agent: int
 
 
+class CompactionBegun(Event, frozen=True, gc=False, tag="compaction.begun"):
+    """Who asked for it, and for what: it is planned again from this after a crash. Ages are counted from `epoch`."""
+
+    id: str
+    strategy: Strategy
+    by: int
+    epoch: int
+    max_age_epochs: int | None = None
+    session: int | None = None
+    types: tuple[str, ...] | None = None
+    statuses: tuple[str, ...] | None = None
+    ancestor: int | None = None
+    verify: bool = True
+
+
+class UnitsArchived(Event, frozen=True, gc=False, tag="units.archived"):
+    """Their texts lie in cold storage now. `into`: the synthesis that stands for them."""
+
+    compaction: int
+    units: tuple[int, ...]
+    into: int | None = None
+
+
+class UnitsRestored(Event, frozen=True, gc=False, tag="units.restored"):
+    units: tuple[int, ...]
+    by: int | None = None  # None: an operator, who is no agent
+
+
+class UnitsPurged(Event, frozen=True, gc=False, tag="units.purged"):
+    """The tombstone. Units, time and reason stay (the reason beside the compaction); `texts` are the entries whose
+    texts are gone for good."""
+
+    compaction: int
+    units: tuple[int, ...]
+    texts: tuple[int, ...]
+
+
+class MemoryCompacted(Event, frozen=True, gc=False, tag="memory.compacted"):
+    """For the audit, without content: what became of how many. Above 100 sources are counted and not named."""
+
+    compaction: int
+    output: int
+    sources: int
+    units: tuple[int, ...] = ()
+    bytes: int = 0
+
+
+class CompactionEnded(Event, frozen=True, gc=False, tag="compaction.ended"):
+    compaction: int
+    state: CompactionState
+    units: int = 0
+    syntheses: int = 0
+    bytes: int = 0
+
+
+class UnitGuarded(Event, frozen=True, gc=False, tag="unit.guarded"):
+    """Held for a legal reason, or pinned: no compaction touches it."""
+
+    unit: int
+    guard: Guard
+
+
+class UnitUnguarded(Event, frozen=True, gc=False, tag="unit.unguarded"):
+    unit: int
+    guard: Guard
+
+
 class ContentReplaced(Event, frozen=True, gc=False, tag="content.replaced"):
     """A text held a secret that became known later. The bundle beside `entry` is another one now, with this hash."""
 
@@ -206,6 +281,14 @@ AnyEvent = (
     | SessionJoined
     | SessionLeft
     | ContentReplaced
+    | CompactionBegun
+    | UnitsArchived
+    | UnitsRestored
+    | UnitsPurged
+    | MemoryCompacted
+    | CompactionEnded
+    | UnitGuarded
+    | UnitUnguarded
     | AccessRefused
 )
 

@@ -6,7 +6,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.units import MemoryUnit, ScopedMemoryUnit, Shown, UnitRef
-from fieldstone.core.vocabulary import AgentStatus
+from fieldstone.core.vocabulary import AgentStatus, CompactionState
 
 
 class Warning(Struct, frozen=True, gc=False):
@@ -130,6 +130,63 @@ class Detection(Struct, frozen=True, gc=False):
     warnings: Warnings = UNSET
 
 
+class Skipped(Struct, frozen=True, gc=False):
+    unit_id: str
+    reason: str
+
+
+class Tested(Struct, frozen=True, gc=False):
+    """What the field's recent requests would still find after a summarize. `kept_share` of the relevance mass."""
+
+    result: Literal["tested", "untested", "skipped"]
+    requests: int = 0
+    kept_share: float | None = None
+
+
+class PlannedGroup(Struct, frozen=True, gc=False):
+    """What a dry run would do with units that belong together."""
+
+    units: int
+    tokens_before: int
+    tokens_after: int | None
+    bytes: int
+    session_id: str | None = None
+    unit_ids: tuple[str, ...] = ()
+
+
+class Compacted(Struct, frozen=True, gc=False, omit_defaults=False):
+    units_affected: int
+    synthesis_units_created: int
+    storage_reclaimed_bytes: int | None
+    epoch: int
+    status: Literal["ok"] = "ok"
+    compaction_id: str | None = None
+    skipped: tuple[Skipped, ...] = ()
+    synthesis_units: tuple[str, ...] | UnsetType = UNSET
+    residue: Literal["none", "pending"] | UnsetType = UNSET
+    tested: Tested | UnsetType = UNSET
+    fell_back: tuple[str, ...] | UnsetType = UNSET
+    cancelled: bool | UnsetType = UNSET
+    groups: tuple[PlannedGroup, ...] | UnsetType = UNSET  # of a dry run
+    warnings: Warnings = UNSET
+
+
+class CompactionProgress(Struct, frozen=True, gc=False):
+    compaction_id: str
+    state: CompactionState
+    units_done: int
+    units_total: int
+    result: Compacted | UnsetType = UNSET
+
+
+class Lineage(Struct, frozen=True, gc=False):
+    """From a synthesis to its originals, and from an original to what was made of it."""
+
+    unit_id: str
+    made_from: tuple[str, ...]
+    made_into: tuple[str, ...]
+
+
 class EmbeddingProgress(Struct, frozen=True, gc=False):
     """How far the vectors of a model are: `waiting` units have none yet."""
 
@@ -162,4 +219,4 @@ class FieldStatus(Struct, frozen=True, gc=False):
     status: Literal["ok"] = "ok"
 
 
-Reply = Registered | Deregistered | Accepted | Done | Attunement | AttunementOfIds | Detection
+Reply = Registered | Deregistered | Accepted | Done | Attunement | AttunementOfIds | Detection | Compacted

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from fieldstone.core.access import LOCAL, Caller
 from fieldstone.core.units import Confidence, Intent, Relation
-from fieldstone.core.vocabulary import Mode, Operation
+from fieldstone.core.vocabulary import Mode, Operation, Strategy
 
 Format = Literal["full", "summary", "ids_only"]
 Order = Literal["relevance", "epoch"]
@@ -91,7 +91,25 @@ class Retract(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     reason: str
 
 
-Request = Register | Deregister | Record | Attune | Detect | Commit | Discard | Retract
+class CompactFilter(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """None: no restriction."""
+
+    max_age_epochs: int | None = None
+    session_id: str | None = None
+    types: tuple[str, ...] | None = None
+    status: tuple[str, ...] | None = None
+    ancestor_id: str | None = None
+
+
+class Compact(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    strategy: Strategy
+    filter: CompactFilter | None = None
+    dry_run: bool = False
+    reason: str | None = None
+    verify: bool = True
+
+
+Request = Register | Deregister | Record | Attune | Detect | Commit | Discard | Retract | Compact
 
 REQUESTS: dict[Operation, type[Request]] = {
     "REGISTER": Register,
@@ -102,6 +120,7 @@ REQUESTS: dict[Operation, type[Request]] = {
     "COMMIT": Commit,
     "DISCARD": Discard,
     "RETRACT": Retract,
+    "COMPACT": Compact,
 }
 
 

@@ -58,6 +58,13 @@ class UnitRef(Struct, frozen=True, gc=False):
     epoch: int
 
 
+class DerivedFrom(Struct, frozen=True, gc=False):
+    """From how many units of which agents a synthesis was made."""
+
+    units: int
+    agents: tuple[str, ...]
+
+
 Shown = TypeVar("Shown", MemoryUnit, UnitRef)
 
 
@@ -71,4 +78,5 @@ class ScopedMemoryUnit(Struct, Generic[Shown], frozen=True, gc=False):
     factors: dict[str, float] | UnsetType = UNSET
     duplicate_of: str | UnsetType = UNSET
     trust: int | UnsetType = UNSET
+    derived_from: DerivedFrom | UnsetType = UNSET  # set for a synthesis that the Field made
     untrusted: bool | UnsetType = UNSET  # set where it is so: fence it off before a model reads it

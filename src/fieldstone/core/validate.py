@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import get_args
 
 from msgspec import Struct
 
@@ -21,6 +22,8 @@ from fieldstone.core.errors import (
 from fieldstone.core.requests import (
     Attune,
     Commit,
+    Compact,
+    CompactFilter,
     Deregister,
     Detect,
     Discard,
@@ -39,6 +42,7 @@ from fieldstone.core.vocabulary import (
     OPERATION_LEVELS,
     RESERVED_SESSION_PREFIX,
     Operation,
+    UnitStatus,
 )
 
 
@@ -96,6 +100,28 @@ def check_message(message: Message, rules: Rules) -> None:
         case Retract() as request:
             _check_id(request.memory_unit_id, "memory_unit_id")
             _check_filled(request.reason, "reason", limits.MAX_REASON_CHARS)
+        case Compact() as request:
+            check_compact(request, rules)
+
+
+def check_compact(request: Compact, rules: Rules) -> None:
+    _check_optional(request.reason, "reason", limits.MAX_REASON_CHARS)
+    wanted = request.filter or CompactFilter()
+    if request.strategy == "purge" and wanted == CompactFilter():
+        raise InvalidPayload("filter must not be empty for purge: everything would be gone for good.")
+    if wanted.max_age_epochs is not None and not 0 <= wanted.max_age_epochs <= limits.MAX_EPOCH:
+        raise InvalidPayload("filter.max_age_epochs must be from 0 to 2^53-1.")
+    for name, values, known in (
+        ("types", wanted.types, rules.memory_types),
+        ("status", wanted.status, frozenset(get_args(UnitStatus))),
+    ):
+        if values is not None and not values:
+            raise InvalidPayload(f"filter.{name} must not be empty; leave it out for no restriction.")
+        if values is not None and not set(values) <= known:
+            raise InvalidPayload(f"filter.{name} takes {', '.join(sorted(known))}.")
+    for name, value in (("session_id", wanted.session_id), ("ancestor_id", wanted.ancestor_id)):
+        if value is not None:
+            _check_id(value, f"filter.{name}")
 
 
 def check_record(request: Record, rules: Rules, session_id: str | None) -> None:

@@ -70,6 +70,10 @@ OPERATION_LEVELS: Final[dict[Operation, int]] = {
     "SESSION": 3,
 }
 
+Strategy = Literal["summarize", "archive", "purge"]
+CompactionState = Literal["running", "done", "cancelled", "failed"]
+Guard = Literal["hold", "pin"]
+
 # What this version can do; the rest answers UNSUPPORTED_OPERATION until it is built.
 BUILT_OPERATIONS: Final[tuple[Operation, ...]] = (
     "REGISTER",
@@ -80,6 +84,7 @@ BUILT_OPERATIONS: Final[tuple[Operation, ...]] = (
     "COMMIT",
     "DISCARD",
     "RETRACT",
+    "COMPACT",
 )
 HIGHEST_COMPLETE_LEVEL: Final = 1
 

@@ -15,7 +15,7 @@ from fieldstone.core.events import ContextAttuned
 from fieldstone.core.limits import DEFAULT_AUTHORITY, LOGGED_RESULTS, MIN_EPOCH_WAIT_MS
 from fieldstone.core.replies import Attunement, AttunementOfIds, AttuneReply, Warning
 from fieldstone.core.requests import Attune, Message
-from fieldstone.core.units import MemoryUnit, ScopedMemoryUnit, UnitRef
+from fieldstone.core.units import DerivedFrom, MemoryUnit, ScopedMemoryUnit, UnitRef
 from fieldstone.core.vocabulary import UNRESOLVED_STATUSES
 from fieldstone.field.paging import Page, turn_page
 from fieldstone.field.ranking import Ranking, rank
@@ -102,7 +102,7 @@ async def _answer(
     return AttuneReply[MemoryUnit](full, tuple(conflicts), page.budget, units.epoch, warnings=warnings)
 
 
-Told = tuple[float, str, str, dict[str, float], str | UnsetType, int, bool | UnsetType]
+Told = tuple[float, str, str, dict[str, float], str | UnsetType, int, DerivedFrom | UnsetType, bool | UnsetType]
 
 
 async def _told(reads: Reads, units: Snapshot, page: Page) -> list[Told]:
@@ -118,6 +118,7 @@ async def _told(reads: Reads, units: Snapshot, page: Page) -> list[Told]:
             scores.of(shown.at),
             shown.duplicate_of or UNSET,
             int(units.trust[shown.at]),
+            await reads.derived_from(shown.row),
             UNSET if trusted[shown.at] else True,
         )
         for shown, reason in zip(page.shown, reasons, strict=True)

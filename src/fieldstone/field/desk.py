@@ -7,7 +7,7 @@ the desk is dropped and nothing has happened.
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -35,18 +35,24 @@ from fieldstone.core.events import (
 from fieldstone.core.limits import KEPT_HINTS
 from fieldstone.core.requests import Message
 from fieldstone.core.text import CleanText
+from fieldstone.core.vocabulary import Guard
 from fieldstone.field.state import FieldState
 from fieldstone.ports.log import Head, StoredEntry, StoredText
 from fieldstone.ports.replies import RememberedReply
 from fieldstone.ports.store import Commit
 from fieldstone.ports.views import (
+    ArchiveUnits,
     Change,
     CommitUnit,
     ConflictRow,
+    DropGuard,
     KeepHint,
+    PurgeUnits,
     PutConflict,
+    PutGuard,
     PutUnit,
     ResolveConflict,
+    RestoreUnits,
     SetUnitStatus,
     UnitRow,
 )
@@ -71,6 +77,7 @@ class Draft:
         self.at_ms = at_ms
         self.events: list[Decided] = []
         self.replaced: list[StoredText] = []
+        self.erased: list[int] = []  # texts that leave the store's hot part
         self.units: list[tuple[int, bool]] = []  # those that come with it, and whether they are new
 
     def append(self, event: AnyEvent, texts: TextBundle | None = None, *, projected: TextBundle | None = None) -> int:
@@ -113,6 +120,7 @@ class Desk:
         self._entries: list[StoredEntry] = []
         self._texts: list[StoredText] = []
         self._replaced: list[StoredText] = []
+        self._moved: list[int] = []
         self._changes: list[Change] = []
         self._new_hints: list[int] = []
         self._erased: list[int] = []
@@ -126,6 +134,7 @@ class Desk:
         self._unit_seqs: dict[str, int] = {}
         self._recorded: dict[int, UnitRecorded] = {}
         self._conflicts: dict[int, ConflictRow] = {}
+        self._guards: dict[tuple[int, Guard], bool] = {}
         self.unit_texts: dict[int, UnitTexts] = {}
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -139,9 +148,21 @@ class Desk:
 
     def hides(self, unit: UnitRow, agent: AgentFacts) -> bool:
         """Whether it is another's draft, or in a closed session of which the agent is no member."""
-        if unit.mode == "draft" and unit.agent != agent.number:
+        if unit.purged_seq is not None or (unit.mode == "draft" and unit.agent != agent.number):
             return True
         return unit.session in self._state.hidden_from([agent.number])
+
+    def is_guarded(self, unit: int) -> bool:
+        """Whether it is held or pinned."""
+        return self.has_guard(unit, "hold") or self.has_guard(unit, "pin")
+
+    def has_guard(self, unit: int, guard: Guard) -> bool:
+        here = self._guards.get((unit, guard))
+        return PutGuard(unit, guard) in self._state.guards if here is None else here
+
+    def is_to_go(self, unit: UnitRow) -> bool:
+        """What was archived, purged or guarded since it was planned stays as it is."""
+        return unit.archived_epoch is None and unit.purged_seq is None and not self.is_guarded(unit.seq)
 
     def is_closed_to(self, session: int | None, agent: AgentFacts) -> bool:
         return session in self._state.hidden_from([agent.number])
@@ -207,6 +228,21 @@ class Desk:
         rows = self._conflicts.values()
         return [row for row in rows if row.status != "resolved" and unit in (row.unit_a, row.unit_b)]
 
+    async def conflicts(self) -> Sequence[ConflictRow]:
+        """All of them, those of this group included."""
+        known = {row.seq: row for row in await self._state.store.views.conflicts()}
+        return list({**known, **self._conflicts}.values())
+
+    def hints(self) -> list[int]:
+        """The reads whose hints are kept."""
+        return [*self._state.hints, *self._new_hints]
+
+    async def entry(self, seq: int) -> StoredEntry:
+        for entry in self._entries:
+            if entry.seq == seq:
+                return entry
+        return (await self._state.store.log.read(after=seq - 1, limit=1))[0]
+
     def in_dispute(self, unit: int, other: int) -> bool:
         here = any({unit, other} == {row.unit_a, row.unit_b} for row in self._conflicts.values())
         return here or self._state.in_dispute(unit, other)
@@ -228,11 +264,13 @@ class Desk:
         for decided in draft.events:
             self._append(decided, draft)
         self._replaced += draft.replaced
+        self._moved += draft.erased
         self.epoch = draft.epoch
 
     def commit(self) -> Commit:
         replies = list(self._replies.values())
-        return Commit(self._entries, self._texts, self._changes, replies, self._hints_to_erase(), self._replaced)
+        erased = [*self._hints_to_erase(), *self._moved]
+        return Commit(self._entries, self._texts, self._changes, replies, erased, self._replaced)
 
     def publish(self) -> None:
         """The group is on disk: what it changed is now what is."""
@@ -246,6 +284,8 @@ class Desk:
         state.hints.extend(self._new_hints)
         for _ in self._erased:
             state.hints.popleft()
+        for seq in set(self._moved).intersection(state.hints):
+            state.hints.remove(seq)
         state.publish_epoch(self.epoch)
 
     def sealed(self, seq: int, texts: TextBundle) -> tuple[StoredText, str]:
@@ -307,6 +347,16 @@ class Desk:
                 self._units[unit] = self._units[unit]._replace(status=status)
             case CommitUnit(unit, epoch) if unit in self._units:
                 self._units[unit] = self._units[unit]._replace(mode="committed", status="active", epoch=epoch)
+            case ArchiveUnits(units, epoch):
+                self._set(units, archived_epoch=epoch)
+            case RestoreUnits(units):
+                self._set(units, archived_epoch=None)
+            case PurgeUnits(units, seq):
+                self._set(units, purged_seq=seq)
+            case PutGuard(unit, guard):
+                self._guards[unit, guard] = True
+            case DropGuard(unit, guard):
+                self._guards[unit, guard] = False
             case PutConflict(conflict):
                 self._conflicts[conflict.seq] = conflict
             case ResolveConflict(conflict=seq) if seq in self._conflicts:
@@ -315,6 +365,11 @@ class Desk:
                 self._new_hints.append(seq)
             case _:
                 pass
+
+    def _set(self, units: Sequence[int], **fields: Any) -> None:
+        for unit in units:
+            if unit in self._units:
+                self._units[unit] = self._units[unit]._replace(**fields)
 
     def _hints_to_erase(self) -> Sequence[int]:
         excess = len(self._state.hints) + len(self._new_hints) - KEPT_HINTS

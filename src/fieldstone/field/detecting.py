@@ -13,6 +13,7 @@ from fieldstone.core.errors import FieldError
 from fieldstone.core.events import UnitTexts, decode_texts
 from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
+from fieldstone.core.vocabulary import SHOWN_STATUSES
 from fieldstone.detection.judge import Claim, Verdict, judge
 from fieldstone.detection.statements import Prepared, prepare
 from fieldstone.detection.subject import subject_terms
@@ -351,4 +352,4 @@ class Contesting:
 
 
 def _stands(row: UnitRow) -> bool:
-    return row.mode == "committed" and row.status in ("active", "contested", "pending_enrichment")
+    return row.purged_seq is None and row.mode == "committed" and row.status in SHOWN_STATUSES

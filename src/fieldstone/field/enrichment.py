@@ -122,7 +122,6 @@ class Enrichment:
         self._let_go()
         await _stop([self._warming, *([self._task] if self._task else ())])
         await self._keeper.close()
-        await self.embedder.close()
 
     async def _warm_up(self) -> None:
         try:

@@ -9,15 +9,24 @@ import structlog
 from msgspec import Struct, field
 
 from fieldstone.audit.verify import Progress, Verification, verify
+from fieldstone.compaction.extractive import Extractive
 from fieldstone.core.access import LOCAL, Caller
 from fieldstone.core.authority import LEAST_TO
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.errors import Forbidden, InvalidPayload, ShuttingDown, UnitNotFound
 from fieldstone.core.events import Entry, UnitTexts, decode_entry
-from fieldstone.core.replies import AgentProfile, FieldCapabilities, FieldStatus, Reply
+from fieldstone.core.replies import (
+    AgentProfile,
+    CompactionProgress,
+    FieldCapabilities,
+    FieldStatus,
+    Lineage,
+    Reply,
+)
 from fieldstone.core.requests import (
     Attune,
     Commit,
+    Compact,
     Deregister,
     Detect,
     Discard,
@@ -28,19 +37,25 @@ from fieldstone.core.requests import (
 )
 from fieldstone.core.units import MemoryUnit
 from fieldstone.core.validate import Rules, check_message
-from fieldstone.core.vocabulary import UNRESOLVED_STATUSES, ConflictStatus
+from fieldstone.core.vocabulary import FIELD_AGENT_ID, UNRESOLVED_STATUSES, ConflictStatus, Guard
+from fieldstone.field.archiving import Archive
 from fieldstone.field.attune import attune
 from fieldstone.field.cleaning import Cleaning
 from fieldstone.field.commit import Committing
+from fieldstone.field.compact import Compactions
+from fieldstone.field.compacting import Compacting
 from fieldstone.field.deregister import Deregistering
 from fieldstone.field.detect import detect
 from fieldstone.field.detecting import Detecting
 from fieldstone.field.discard import Discarding
+from fieldstone.field.distilling import Distilling
 from fieldstone.field.following import Following
 from fieldstone.field.foreign import Clocks
 from fieldstone.field.forgetting import Forgetting
-from fieldstone.field.idempotency import fingerprint
+from fieldstone.field.guarding import Guarding
+from fieldstone.field.idempotency import Fingerprint, fingerprint
 from fieldstone.field.meanings import Meanings, OpenEmbedder, no_former
+from fieldstone.field.purging import Purge
 from fieldstone.field.reads import Reads
 from fieldstone.field.rebuild import Rebuilt, rebuild
 from fieldstone.field.record import Recording
@@ -59,9 +74,11 @@ from fieldstone.ports.embedder import Embedder
 from fieldstone.ports.judge import Judge
 from fieldstone.ports.lease import Holder
 from fieldstone.ports.store import Place, Store
+from fieldstone.ports.summarizer import Summarizer
 from fieldstone.ports.tokens import TokenCounter
-from fieldstone.ports.views import ConflictRow
+from fieldstone.ports.views import ConflictRow, UnitRow
 from fieldstone.ports.world import Clock, Ids
+from fieldstone.projections.cold_follower import ColdFollower
 from fieldstone.projections.text_follower import TextFollower
 from fieldstone.redact import Harness
 from fieldstone.retrieval.score import WEIGHTS
@@ -99,6 +116,7 @@ class Options(Struct, frozen=True):
     vouch_authority: int = 0
     cross_session: bool = False
     refuse_secrets: bool = False
+    compaction_ratio: float = 5.0
 
 
 class Models(Struct, frozen=True):
@@ -109,10 +127,11 @@ class Models(Struct, frozen=True):
     embedder: Embedder | None = None
     former: OpenEmbedder = no_former
     judge: Judge | None = None
+    summarizer: Summarizer | None = None  # None: the field's own words
     shared: bool = False
 
     async def close(self) -> None:
-        for model in (self.embedder, self.judge):
+        for model in (self.embedder, self.judge, self.summarizer):
             if model is not None:
                 await model.close()
 
@@ -189,6 +208,14 @@ class LocalField:
             weights=options.weights,
             vouch_authority=options.vouch_authority,
         )
+        cold = ColdFollower(store, self._follower)
+        self._cold = cold
+        self._archive = Archive(state, self._writer, cold)
+        self._purge = Purge(state, self._writer, cold)
+        summarizer = models.summarizer or Extractive(models.counter)
+        distilling = Distilling(state, summarizer, models.counter, ratio=options.compaction_ratio)
+        compacting = Compacting(state, self._archive, self._purge, distilling, ids)
+        self._compactions = Compactions(state, self._writer, self._reads, compacting, self._purge, clock, ids)
         self._sweeping = Sweeping(
             state, self._cleaning, self._writer, self._follower, self._meanings, self._detecting.forget_texts
         )
@@ -220,8 +247,13 @@ class LocalField:
                 return await attune(self._reads, message, request)
             case Detect() as request:
                 return await detect(self._reads, self._detecting, message, request)
+            case Compact() as request:
+                return await self._compactions.compact(message, request, self._fingerprint(message))
             case _:
-                return await self._writer.submit(self._work(message), fingerprint(message, self._store.digest_key))
+                return await self._writer.submit(self._work(message), self._fingerprint(message))
+
+    def _fingerprint(self, message: Message) -> Fingerprint | None:
+        return fingerprint(message, self._store.digest_key)
 
     def _work(self, message: Message) -> Work:
         match message.request:
@@ -237,8 +269,8 @@ class LocalField:
                 return Discarding(message, request)
             case Retract() as request:
                 return Retracting(message, request)
-            case Attune() | Detect():
-                raise TypeError("reads are not work")
+            case Attune() | Detect() | Compact():
+                raise TypeError("reads are not work, and a compaction is more than one piece of it")
             case _:
                 assert_never(message.request)
 
@@ -266,7 +298,7 @@ class LocalField:
             supported_operations=rules.supported_operations,
             protocol_version=PROTOCOL_VERSION,
             units=int(np.count_nonzero(sight.units(state.columns.snapshot(state.epoch)))),
-            agents=sum(agent.active for agent in state.agents.values()),
+            agents=sum(agent.active for agent in state.agents.values() if agent.id != FIELD_AGENT_ID),
             conflicts_open=len(await self._conflicts(UNRESOLVED_STATUSES, sight)),
             log_entries=state.head.seq,
             text_index_position=await self._store.text_index.position(),
@@ -282,6 +314,7 @@ class LocalField:
         return [
             AgentProfile(agent.id, agent.role, agent.status, agent.interests, authority=agent.authority)
             for agent in self._state.agents.values()
+            if agent.id != FIELD_AGENT_ID
         ]
 
     async def conflicts(
@@ -292,9 +325,7 @@ class LocalField:
 
     async def unit(self, unit_id: str, caller: Caller = LOCAL) -> MemoryUnit:
         self.require(caller, "read a unit")
-        row = await self._store.views.unit(unit_id)
-        if row is None or not self._reads.sight(caller).sees(row):
-            raise UnitNotFound
+        row = await self._seen(unit_id, caller)
         return (await self._reads.reading.units([row]))[0]
 
     async def log(self, *, after: int = 0, limit: int = 100, caller: Caller = LOCAL) -> LogPage:
@@ -338,6 +369,66 @@ class LocalField:
             self._meanings.catch_up()
             self._detecting.defer(taken.unit_texts)
         return taken.imported
+
+    # --- compaction ---------------------------------------------------------------------------------------------------
+
+    async def begin_compaction(self, message: Message) -> CompactionProgress:
+        """COMPACT in the background: where it is, and under which id."""
+        if not isinstance(message.request, Compact):
+            raise InvalidPayload("Only COMPACT runs in the background.")
+        check_message(message, self._options.rules)
+        return await self._compactions.begin(message, message.request, self._fingerprint(message))
+
+    async def compaction(self, compaction_id: str, caller: Caller = LOCAL) -> CompactionProgress:
+        self.require(caller, "follow a compaction")
+        return self._compactions.progress(compaction_id)
+
+    def watch_compaction(self, compaction_id: str, caller: Caller = LOCAL) -> AsyncIterator[CompactionProgress]:
+        self.require(caller, "follow a compaction")
+        return self._compactions.watch(compaction_id)
+
+    async def cancel_compaction(self, compaction_id: str, caller: Caller = LOCAL) -> CompactionProgress:
+        """It stops after the step it is in."""
+        self.require(caller, "follow a compaction")
+        return self._compactions.cancel(compaction_id)
+
+    async def restore(self, unit_ids: Sequence[str], caller: Caller = LOCAL) -> int:
+        """Bring archived units back. Those that are not archived are passed over."""
+        self.require(caller, "restore units")
+        units = [(await self._seen(unit_id, caller)).seq for unit_id in unit_ids]
+        return await self._archive.restore(units, None) if units else 0
+
+    async def restore_compaction(self, compaction_id: str, caller: Caller = LOCAL) -> int:
+        """Bring back all that one compaction archived, and that is still there."""
+        self.require(caller, "restore units")
+        units = await self._reads.archived_by(compaction_id)
+        seen = [
+            row.seq for row in (await self._store.views.units(units)).values() if self._reads.sight(caller).sees(row)
+        ]
+        return await self._archive.restore(seen, None) if seen else 0
+
+    async def guard(self, unit_id: str, guard: Guard, caller: Caller = LOCAL) -> None:
+        """No compaction touches it from now on."""
+        self.require(caller, f"{guard} a unit")
+        await self._writer.submit(Guarding((await self._seen(unit_id, caller)).seq, guard, lifts=False))
+
+    async def unguard(self, unit_id: str, guard: Guard, caller: Caller = LOCAL) -> None:
+        self.require(caller, f"{guard} a unit")
+        await self._writer.submit(Guarding((await self._seen(unit_id, caller)).seq, guard, lifts=True))
+
+    async def lineage(self, unit_id: str, caller: Caller = LOCAL) -> Lineage:
+        """What a unit was made from, and what was made from it."""
+        self.require(caller, "read a unit's lineage")
+        row = await self._seen(unit_id, caller)
+        return await self._reads.lineage(row, self._reads.sight(caller))
+
+    async def _seen(self, unit_id: str, caller: Caller) -> UnitRow:
+        row = await self._store.views.unit(unit_id)
+        if row is None or not self._reads.sight(caller).sees(row):
+            raise UnitNotFound
+        if row.purged_seq is not None:
+            raise await self._reads.tombstone(row)
+        return row
 
     # --- known secrets ------------------------------------------------------------------------------------------------
 
@@ -383,6 +474,7 @@ class LocalField:
         if self._rebuilding is not None:
             await asyncio.wait([self._rebuilding])
         self._refusals.flush()
+        await self._compactions.close()
         await self._writer.drain()
         await self._detecting.close()
         await self._following.close()
@@ -428,9 +520,11 @@ class LocalField:
     async def start(self) -> None:
         """Bring the indexes up to the log, and forget answers that are older than the setting says."""
         await self._follower.catch_up()
+        await self._cold.catch_up(self._state.head.seq, self._purge.clear)
         await self._meanings.open()
         await self._detecting.start()
         await self._forgetting.start()
+        await self._compactions.resume()
 
 
 async def open_local(

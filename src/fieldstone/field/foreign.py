@@ -15,15 +15,20 @@ from fieldstone.core.events import (
     AgentRegistered,
     AgentTexts,
     AnyEvent,
+    CompactionBegun,
     ConflictDetected,
     ContentReplaced,
     Entry,
+    MemoryCompacted,
     NameCoined,
     NameKind,
     NameText,
     TextBundle,
     UnitCommitted,
     UnitRecorded,
+    UnitsArchived,
+    UnitsPurged,
+    UnitsRestored,
     UnitTexts,
     decode_entry,
 )
@@ -38,6 +43,7 @@ EPOCH_ROOM: Final = 1_000_000_000  # below the last epoch: an import must leave 
 
 _UNIT_ID: Final = re.compile(r"mem-[0-9a-f]{32}")
 _CONFLICT_ID: Final = re.compile(r"conf-[0-9a-f]{32}")
+_COMPACTION_ID: Final = re.compile(r"comp-[0-9a-f]{32}")
 _CREDENTIAL: Final = re.compile(r"key-[0-9a-f]{16}|jwt-[0-9a-f]{32}")
 # Numbers that an event may hold, and the kind of entry that each must refer to.
 _REFERENCES: Final[dict[str, type[AnyEvent]]] = {
@@ -52,6 +58,10 @@ _REFERENCES: Final[dict[str, type[AnyEvent]]] = {
     "session": NameCoined,
     "task": NameCoined,
     "registration": AgentRegistered,
+    "compaction": CompactionBegun,
+    "output": UnitRecorded,
+    "into": UnitRecorded,
+    "ancestor": UnitRecorded,
 }
 _REFUSALS: Final = (Forbidden.code, Unauthenticated.code)
 _TEXTS: Final[dict[type[AnyEvent], type[TextBundle]]] = {
@@ -98,6 +108,8 @@ class ForeignEntries:
             case AgentRegistered(authority=authority, credential=credential):
                 if not 0 <= authority <= MAX_AUTHORITY or not (credential is None or _CREDENTIAL.fullmatch(credential)):
                     _refuse(line, f"entry {entry.seq} has an authority that there is not")
+            case CompactionBegun(id=compaction_id) if not _COMPACTION_ID.fullmatch(compaction_id):
+                _refuse(line, f"entry {entry.seq} has an id that no field makes")
             case AccessRefused() as refused if not _is_plain(refused):
                 _refuse(line, f"entry {entry.seq} says what no field says")
             case UnitCommitted(score=score) if score is not None and not 0 <= score <= 1:
@@ -121,6 +133,8 @@ class ForeignEntries:
         numbers = [(getattr(entry.event, name, None), kind) for name, kind in _REFERENCES.items()]
         if isinstance(entry.event, UnitRecorded):
             numbers += [(relation.target, UnitRecorded) for relation in entry.event.relations]
+        if isinstance(entry.event, UnitsArchived | UnitsRestored | UnitsPurged | MemoryCompacted):
+            numbers += [(unit, UnitRecorded) for unit in entry.event.units]
         for number, kind in numbers:
             if number is not None and not isinstance(await self.event(number), kind):
                 _refuse(line, f"entry {entry.seq} refers to entry {number}, which is not what it should be")

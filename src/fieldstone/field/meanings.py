@@ -51,6 +51,7 @@ class Meanings:
         self._serving: Enrichment | None = None
         self._preparing: Enrichment | None = None
         self._replaced: Enrichment | None = None
+        self._old: Embedder | None = None  # opened here, so closed here; the configured one is its opener's
         self._opening: asyncio.Task[None] | None = None
         self._promoting: asyncio.Task[None] | None = None
         self._queries: dict[str, Floats] = {}
@@ -143,6 +144,12 @@ class Meanings:
         for each in (self._serving, self._preparing, self._replaced):
             if each is not None:
                 await each.close()
+        await self._close_old()
+
+    async def _close_old(self) -> None:
+        old, self._old = self._old, None
+        if old is not None:
+            await old.close()
 
     # --- opening ------------------------------------------------------------------------------------------------------
 
@@ -183,7 +190,7 @@ class Meanings:
         self._look_whether_prepared(())
 
     async def _serve_old(self, serving: StoredModel) -> None:
-        old = await self._former(serving.name)
+        old = self._old = await self._former(serving.name)
         if old is None:
             logger.warning("the old vectors cannot serve: their model is not here", model=serving.name)
         else:
@@ -240,6 +247,7 @@ class Meanings:
         new.catch_up()  # what was late with the old model, and is not with this one
         if self._replaced is not None:
             await self._replaced.close()
+        await self._close_old()
 
     async def _takes_its_place(self, new: Enrichment) -> bool:
         await new.flush()

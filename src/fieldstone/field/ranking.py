@@ -109,10 +109,15 @@ async def _search(
     drafts = reads.drafts(_own_drafts(units, caller)) if request.scope.include_drafts else {}
     most = max(LEAST_POSTINGS, int(units.size * POSTINGS_SHARE))
     queries = (asked.hint, asked.interests)
-    found = await reads.text_index.search([list(query.words.values()) for query in queries], most_postings=most)
+    words = [list(query.words.values()) for query in queries]
+    found = await reads.search(words, most_postings=most, archived=_wants_archived(request))
     unseen = _committed_in(units, hidden)
     by_hint, by_interests = (LexicalMatch(*each, tail, drafts, unseen) for each in zip(queries, found, strict=True))
     return by_hint, by_interests
+
+
+def _wants_archived(request: Attune) -> bool:
+    return request.scope.include_archived or "past" in (request.scope.temporal_layers or ())
 
 
 def _committed_in(units: Snapshot, sessions: Collection[int]) -> Rows:

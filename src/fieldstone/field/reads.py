@@ -3,28 +3,42 @@
 import functools
 from collections.abc import Mapping, Sequence
 
+from msgspec import UNSET, UnsetType
+
 from fieldstone.core import access, clock
 from fieldstone.core.access import Caller
 from fieldstone.core.agents import AgentFacts
-from fieldstone.core.errors import StorageFull
-from fieldstone.core.events import ConflictsListed, ContextAttuned, UnitTexts, decode_texts
+from fieldstone.core.errors import NotFound, StorageFull, UnitPurged
+from fieldstone.core.events import (
+    ConflictsListed,
+    ContextAttuned,
+    ReasonText,
+    UnitsArchived,
+    UnitsPurged,
+    UnitTexts,
+    decode_entry,
+    decode_texts,
+)
+from fieldstone.core.replies import Lineage
 from fieldstone.core.requests import Message
+from fieldstone.core.units import DerivedFrom
 from fieldstone.core.validate import Rules
+from fieldstone.core.vocabulary import FIELD_AGENT_ID
 from fieldstone.field.meanings import Meanings
 from fieldstone.field.observe import Observing, RaisingClock
 from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
 from fieldstone.field.writer import Writer
-from fieldstone.ports.text_index import TextIndex
+from fieldstone.ports.text_index import Postings, TextIndex, joined
 from fieldstone.ports.tokens import TokenCounter
-from fieldstone.ports.views import Views
+from fieldstone.ports.views import UnitRow, Views
 from fieldstone.projections.columns import Snapshot
 from fieldstone.projections.meaning import Meaning
 from fieldstone.projections.names import Names
 from fieldstone.projections.relations import Relations
 from fieldstone.projections.text_follower import TailUnit, Terms, TextFollower
 from fieldstone.projections.vector_index import Floats
-from fieldstone.retrieval.reading import Reading
+from fieldstone.retrieval.reading import Reading, timestamp
 from fieldstone.retrieval.score import Kept
 from fieldstone.retrieval.words import STOP_WORDS, split
 
@@ -130,6 +144,63 @@ class Reads:
     async def contents(self, units: Sequence[int]) -> dict[int, str]:
         stored = await self._state.store.texts.get(units)
         return {seq: decode_texts(each.body, UnitTexts).content for seq, each in stored.items()}
+
+    async def search(
+        self, queries: Sequence[Sequence[str]], *, most_postings: int, archived: bool
+    ) -> Sequence[Postings]:
+        """Where words stand; with `archived` also among what lies in cold storage."""
+        hot = await self.text_index.search(queries, most_postings=most_postings)
+        if not archived:
+            return hot
+        cold = await self._state.store.cold.index.search(queries, most_postings=most_postings)
+        return [joined(*each) for each in zip(hot, cold, strict=True)]
+
+    async def derived_from(self, row: UnitRow) -> DerivedFrom | UnsetType:
+        """What a synthesis of the Field's own was made from."""
+        originals = self._state.relations.elaborated_by(row.seq) if row.type == "synthesis" else ()
+        field_agent = self._state.agents.get(FIELD_AGENT_ID)
+        if not originals or field_agent is None or row.agent != field_agent.number:
+            return UNSET
+        agents = dict.fromkeys(self._state.columns.agents_at(self._state.columns.rows_of(originals)))
+        return DerivedFrom(len(originals), tuple([await self.names.name(agent) for agent in agents]))
+
+    async def lineage(self, row: UnitRow, sight: Sight) -> Lineage:
+        relations = self._state.relations
+        ids = [
+            await self._ids(seqs, sight) for seqs in (relations.elaborated_by(row.seq), relations.elaborating(row.seq))
+        ]
+        return Lineage(row.id, *ids)
+
+    async def _ids(self, units: Sequence[int], sight: Sight) -> tuple[str, ...]:
+        rows = await self.views.units(units)
+        return tuple(rows[seq].id for seq in units if seq in rows and sight.sees(rows[seq]))
+
+    async def archived_by(self, compaction_id: str) -> list[int]:
+        """The units that a compaction archived, as the log says."""
+        found = [row for row in await self.views.compactions() if row.id == compaction_id]
+        if not found:
+            raise NotFound("There is no such compaction.")
+        units: list[int] = []
+        at, end = found[0].seq, found[0].ended_seq or self._state.head.seq
+        while at < end and (stored := await self._state.store.log.read(after=at, limit=1_000)):
+            events = [decode_entry(each.body).event for each in stored]
+            units += [
+                unit
+                for event in events
+                if isinstance(event, UnitsArchived) and event.compaction == found[0].seq
+                for unit in event.units
+            ]
+            at = stored[-1].seq
+        return units
+
+    async def tombstone(self, row: UnitRow) -> UnitPurged:
+        """What is left of a purged unit: when it went, and why."""
+        [stored] = await self._state.store.log.read(after=(row.purged_seq or 0) - 1, limit=1)
+        entry = decode_entry(stored.body)
+        compaction = entry.event.compaction if isinstance(entry.event, UnitsPurged) else 0
+        told = (await self._state.store.texts.get([compaction])).get(compaction)
+        reason = decode_texts(told.body, ReasonText).reason if told else ""
+        return UnitPurged(row.id, timestamp(entry.at_ms), reason)
 
     def tail(self) -> Sequence[TailUnit]:
         return self._follower.tail()

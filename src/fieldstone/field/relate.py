@@ -23,7 +23,7 @@ from fieldstone.field.desk import Desk, Draft
 from fieldstone.ports.views import ConflictRow, UnitRow
 from fieldstone.ports.world import Ids
 
-Departure = Literal["superseded", "retracted"]
+Departure = Literal["superseded", "retracted", "purged"]
 
 MUST_EXIST = ("contradicts", "supersedes")
 _GONE = ("superseded", "retracted")
@@ -107,7 +107,8 @@ class _Standings:
             self._statuses[unit] = "contested"
 
     async def leave(self, unit: int, how: Departure) -> None:
-        self._statuses[unit] = how
+        if how != "purged":
+            self._statuses[unit] = how
         for conflict in await self._open_conflicts_of(unit):
             other = conflict.unit_b if conflict.unit_a == unit else conflict.unit_a
             _resolve(self._draft, conflict, winner=other, how=how)

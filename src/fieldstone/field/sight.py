@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from fieldstone.ports.views import ConflictRow, UnitRow, Views
-from fieldstone.projections.columns import STATUS_CODES, Mask, Snapshot
+from fieldstone.projections.columns import PURGED, STATUS_CODES, Mask, Snapshot
 
 
 class Sight(Struct, frozen=True):
@@ -31,9 +31,10 @@ class Sight(Struct, frozen=True):
 
     def units(self, units: Snapshot) -> Mask:
         if self.agents is None:
-            return np.ones(units.size, np.bool_)
+            there: Mask = units.status != PURGED
+            return there
         own = [units.agent_code(agent) for agent in self.agents]
-        mask: Mask = (units.status != STATUS_CODES["draft"]) | np.isin(units.agent, own)
+        mask: Mask = (units.status != PURGED) & ((units.status != STATUS_CODES["draft"]) | np.isin(units.agent, own))
         if self.hidden:
             mask &= ~np.isin(units.session, list(self.hidden))
         return mask

@@ -12,7 +12,7 @@ from fieldstone.core.events import AgentTexts, decode_entry, decode_texts
 from fieldstone.field.recent import RecentReads
 from fieldstone.ports.log import Head
 from fieldstone.ports.store import Store
-from fieldstone.ports.views import Change, KeepHint, PutAgent, PutConflict
+from fieldstone.ports.views import Change, DropGuard, KeepHint, PutAgent, PutConflict, PutGuard
 from fieldstone.projections.columns import UnitColumns
 from fieldstone.projections.names import Names
 from fieldstone.projections.relations import Relations
@@ -33,6 +33,8 @@ class FieldState:
         self.relations = Relations()
         self.sessions = Sessions()
         self.recent = RecentReads()
+        self.guards: set[PutGuard] = set()
+        self.rewriting = asyncio.Lock()  # whoever moves or rewrites stored texts: a sweep, or a step of a compaction
         self._disputes: set[tuple[int, int]] = set()
         self.hints: deque[int] = deque()
         self.head = Head(0, b"")
@@ -55,12 +57,13 @@ class FieldState:
         columns = await self._load_columns()
         relations = Relations(await self.store.views.relations())
         sessions = Sessions(await self.store.views.members())
+        guards = set(await self.store.views.guards())
         disputes = {_pair(row.unit_a, row.unit_b) for row in await self.store.views.conflicts()}
         recent = await RecentReads.read_back(self.store.log, head.seq)
         await self._load_agents()
         # All of it is read: a store that cannot be read leaves what was published.
         self.head, self.hints, self.columns, self.relations = head, hints, columns, relations
-        self.sessions, self._disputes, self.recent = sessions, disputes, recent
+        self.sessions, self._disputes, self.recent, self.guards = sessions, disputes, recent, guards
         self.publish_epoch(epoch)
 
     async def absorb(self, changes: Sequence[Change], head: Head, epoch: int) -> None:
@@ -80,6 +83,10 @@ class FieldState:
         for change in changes:
             if isinstance(change, PutConflict):
                 self._disputes.add(_pair(change.row.unit_a, change.row.unit_b))
+            elif isinstance(change, PutGuard):
+                self.guards.add(change)
+            elif isinstance(change, DropGuard):
+                self.guards.discard(PutGuard(change.unit, change.guard))
 
     def in_dispute(self, unit: int, other: int) -> bool:
         """Whether there is a conflict of the two on record, whatever became of it."""

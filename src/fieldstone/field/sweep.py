@@ -76,10 +76,9 @@ class Sweeping:
         self._follower = follower
         self._meanings = meanings
         self._forget_texts = forget_texts
-        self._one_at_a_time = asyncio.Lock()
 
     async def sweep(self, progress: Progress) -> Swept:
-        async with self._one_at_a_time:
+        async with self._state.rewriting:
             harness = await self._cleaning.harness()
             store, mark = self._state.store, self._mark()
             at = await store.marks.get(mark)

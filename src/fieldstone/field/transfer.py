@@ -45,7 +45,7 @@ class Line(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     hash: str
     salt: str | None = None
     text: Raw = NO_TEXT  # not `Raw | None`: in a union msgspec takes nothing but the null
-    replaced: bool = False  # the text stands beside a later entry
+    replaced: bool = False  # the text stands beside a later entry, or a later one says that it was purged
 
 
 class Imported(Struct, frozen=True):
@@ -133,7 +133,8 @@ def _text_hash(entry: Entry) -> str | None:
 def _line(stored: StoredEntry, entry: Entry, text: StoredText | None) -> Line:
     body, link = Raw(stored.body), stored.hash.hex()
     if text is None:
-        return Line(body, link)
+        is_missing = entry.text is not None and not isinstance(entry.event, EXPENDABLE_TEXTS)
+        return Line(body, link, replaced=is_missing)
     if seal(text.salt, text.body) != _text_hash(entry):
         return Line(body, link, replaced=True)
     return Line(body, link, text.salt.hex(), Raw(text.body))

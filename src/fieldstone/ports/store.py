@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from fieldstone.ports.cold import ColdStore
 from fieldstone.ports.lease import Holder
 from fieldstone.ports.log import ContentStore, EventLog, FieldKey, StoredEntry, StoredText
 from fieldstone.ports.marks import Marks
@@ -37,6 +38,7 @@ class Commit(NamedTuple):
     replies: Sequence[RememberedReply] = ()
     erased_texts: Sequence[int] = ()
     replaced_texts: Sequence[StoredText] = ()
+    makes_room: bool = False  # archive and purge: a full store keeps some room back for these
 
 
 class Store(Protocol):
@@ -53,7 +55,12 @@ class Store(Protocol):
     def log(self) -> EventLog: ...
 
     @property
-    def texts(self) -> ContentStore: ...
+    def texts(self) -> ContentStore:
+        """Wherever they lie, hot or cold."""
+        ...
+
+    @property
+    def cold(self) -> ColdStore: ...
 
     @property
     def views(self) -> Views: ...

@@ -44,6 +44,11 @@ class TextIndex(Protocol):
         """
         ...
 
+    async def remove(self, seqs: Sequence[int]) -> None:
+        """Forget these documents; those that are not there are passed over. On disk when it returns: the position stays
+        where it is, so nobody would notice one that came back."""
+        ...
+
     async def scour(self) -> bool:
         """Overwrite what replaced and removed documents left in the index. False: a reader keeps an older state."""
         ...
@@ -51,6 +56,17 @@ class TextIndex(Protocol):
     async def clear(self) -> None:
         """Forget everything; the position is 0 again."""
         ...
+
+
+def joined(one: Postings, other: Postings) -> Postings:
+    """Two indexes as if they were one. A word that either of them pruned is pruned."""
+    words = one.frequencies.keys() | other.frequencies.keys()
+    frequencies = {word: one.frequencies.get(word, 0) + other.frequencies.get(word, 0) for word in words}
+    visited = {
+        word for word in words if all(word in each.seqs or not each.frequencies.get(word) for each in (one, other))
+    }
+    seqs = {word: sorted({*one.seqs.get(word, ()), *other.seqs.get(word, ())}) for word in visited if frequencies[word]}
+    return Postings(one.position, one.documents + other.documents, frequencies, seqs)
 
 
 def prune(frequencies: dict[str, int], most_postings: int) -> list[str]:

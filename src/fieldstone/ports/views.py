@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from fieldstone.core.events import NameKind
 from fieldstone.core.vocabulary import (
     AgentStatus,
+    CompactionState,
     ConflictStatus,
     ConflictType,
     DetectedBy,
+    Guard,
     Mode,
     RelationType,
+    Strategy,
     UnitStatus,
 )
 
@@ -53,6 +56,7 @@ class UnitRow(NamedTuple):
     archived_epoch: int | None
     echo_of: int | None = None
     trust: int | None = None
+    purged_seq: int | None = None  # by which entry it was purged
 
 
 class RelationRow(NamedTuple):
@@ -81,6 +85,7 @@ class UnitBatch(NamedTuple):
     archived_epoch: NDArray[np.int64]
     echo_of: NDArray[np.int64]
     trust: NDArray[np.int64]  # DEFAULT_AUTHORITY where it was not noted
+    purged_seq: NDArray[np.int64]
 
 
 class MemberRow(NamedTuple):
@@ -88,6 +93,17 @@ class MemberRow(NamedTuple):
 
     session: int
     agent: int
+
+
+class CompactionRow(NamedTuple):
+    seq: int
+    id: str
+    strategy: Strategy
+    state: CompactionState
+    units: int
+    syntheses: int
+    bytes: int
+    ended_seq: int | None
 
 
 class ConflictRow(NamedTuple):
@@ -162,6 +178,45 @@ class ResolveConflict(NamedTuple):
     resolved_epoch: int
 
 
+class ArchiveUnits(NamedTuple):
+    units: Sequence[int]
+    epoch: int
+
+
+class RestoreUnits(NamedTuple):
+    units: Sequence[int]
+
+
+class PurgeUnits(NamedTuple):
+    """Their rows stay, for the tombstone; nothing else of them does."""
+
+    units: Sequence[int]
+    seq: int
+
+
+class PutCompaction(NamedTuple):
+    row: CompactionRow
+
+
+class EndCompaction(NamedTuple):
+    compaction: int
+    state: CompactionState
+    units: int
+    syntheses: int
+    bytes: int
+    ended_seq: int
+
+
+class PutGuard(NamedTuple):
+    unit: int
+    guard: Guard
+
+
+class DropGuard(NamedTuple):
+    unit: int
+    guard: Guard
+
+
 class PutMember(NamedTuple):
     """The session is closed from the first one on, and stays so."""
 
@@ -189,6 +244,13 @@ Change = (
     | MarkEcho
     | PutConflict
     | ResolveConflict
+    | ArchiveUnits
+    | RestoreUnits
+    | PurgeUnits
+    | PutCompaction
+    | EndCompaction
+    | PutGuard
+    | DropGuard
     | PutMember
     | DropMember
     | KeepHint
@@ -234,6 +296,14 @@ class Views(Protocol):
 
     async def relations(self) -> Sequence[RelationRow]:
         """Every relation between units of this Field, by source and place."""
+        ...
+
+    async def compactions(self) -> Sequence[CompactionRow]:
+        """By seq, ascending."""
+        ...
+
+    async def guards(self) -> Sequence[PutGuard]:
+        """Which units are held or pinned, by unit and guard."""
         ...
 
     async def members(self) -> Sequence[MemberRow]:

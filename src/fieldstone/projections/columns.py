@@ -13,7 +13,18 @@ from numpy.typing import NDArray
 
 from fieldstone.core.limits import DEFAULT_AUTHORITY
 from fieldstone.core.vocabulary import UnitStatus
-from fieldstone.ports.views import Change, CommitUnit, MarkEcho, PutUnit, SetUnitStatus, UnitBatch, UnitRow
+from fieldstone.ports.views import (
+    ArchiveUnits,
+    Change,
+    CommitUnit,
+    MarkEcho,
+    PurgeUnits,
+    PutUnit,
+    RestoreUnits,
+    SetUnitStatus,
+    UnitBatch,
+    UnitRow,
+)
 
 Coded = TypeVar("Coded", int, str)
 Mask = NDArray[np.bool_]
@@ -26,6 +37,7 @@ STATUS_CODES: Final[dict[UnitStatus, int]] = {
     "superseded": 4,
     "retracted": 5,
 }
+PURGED: Final = 6  # no status of the protocol: a purged unit is nowhere any more, and only its tombstone is told
 LAST_SHOWN_STATUS: Final = STATUS_CODES["pending_enrichment"]
 LAST_EMBEDDED_STATUS: Final = STATUS_CODES["draft"]  # what is superseded or retracted comes out of no search
 NO_SESSION: Final = 0
@@ -119,6 +131,12 @@ class UnitColumns:
                     self._arrays["epoch"][at] = epoch
                     self._arrays["status"][at] = STATUS_CODES["active"]
                     self._join(at)
+                case ArchiveUnits(units):
+                    self._arrays["archived"][self.rows_of(units)] = True
+                case RestoreUnits(units):
+                    self._arrays["archived"][self.rows_of(units)] = False
+                case PurgeUnits(units):
+                    self._arrays["status"][self.rows_of(units)] = PURGED
                 case MarkEcho(unit, original):
                     self._arrays["echo_of"][self._at(unit)] = original
                 case _:
@@ -137,7 +155,7 @@ class UnitColumns:
         arrays["task"][at] = row.task or NO_TASK
         arrays["role"][at] = self._registrations.code(row.registration)
         arrays["type"][at] = self._types.code(row.type)
-        arrays["status"][at] = STATUS_CODES[row.status]
+        arrays["status"][at] = STATUS_CODES[row.status] if row.purged_seq is None else PURGED
         arrays["archived"][at] = row.archived_epoch is not None
         arrays["confidence"][at] = NO_CONFIDENCE if row.score is None else row.score
         arrays["echo_of"][at] = row.echo_of or 0
@@ -160,7 +178,7 @@ class UnitColumns:
             "agent": self._agents.codes_of(batch.agent),
             "role": self._registrations.codes_of(batch.registration),
             "type": np.fromiter(map(self._types.code, batch.type), np.uint8, len(batch.type)),
-            "status": statuses,
+            "status": np.where(batch.purged_seq > 0, np.uint8(PURGED), statuses),
             "archived": batch.archived_epoch > 0,
             "confidence": np.nan_to_num(batch.score, nan=NO_CONFIDENCE),
             "echo_of": batch.echo_of,

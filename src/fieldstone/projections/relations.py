@@ -1,9 +1,13 @@
 """Which units are related, in memory and in both directions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import Final
 
 from fieldstone.ports.views import Change, PutRelation, RelationRow
+
+# A unit with such a relation was made from the one it points to.
+DERIVING: Final = ("elaborates", "caused_by", "depends_on")
 
 
 class Relations:
@@ -11,6 +15,9 @@ class Relations:
         self._related: dict[int, list[int]] = {}
         self.answers: list[tuple[int, int]] = []  # the unit that answers, and the one that is answered
         self.supports: list[tuple[int, int]] = []
+        self._elaborated: dict[int, list[int]] = {}  # by each unit
+        self._elaborating: dict[int, list[int]] = {}
+        self._derived: dict[int, list[int]] = {}  # from each unit
         for row in rows:
             self._put(row)
 
@@ -24,6 +31,22 @@ class Relations:
         related = self._related
         return set(islice((other for unit in units for other in related.get(unit, ())), most))
 
+    def elaborated_by(self, unit: int) -> Sequence[int]:
+        return self._elaborated.get(unit, ())
+
+    def elaborating(self, unit: int) -> Sequence[int]:
+        return self._elaborating.get(unit, ())
+
+    def derived_from(self, ancestor: int) -> set[int]:
+        """Everything that was made from the unit, and from what was made from it."""
+        found: set[int] = set()
+        waiting = [ancestor]
+        while waiting:
+            new = set(self._derived.get(waiting.pop(), ())) - found - {ancestor}
+            found |= new
+            waiting += new
+        return found
+
     def _put(self, row: RelationRow) -> None:
         self._related.setdefault(row.source, []).append(row.target)
         self._related.setdefault(row.target, []).append(row.source)
@@ -31,3 +54,8 @@ class Relations:
             self.answers.append((row.source, row.target))
         elif row.type == "supports":
             self.supports.append((row.source, row.target))
+        elif row.type == "elaborates":
+            self._elaborated.setdefault(row.source, []).append(row.target)
+            self._elaborating.setdefault(row.target, []).append(row.source)
+        if row.type in DERIVING:
+            self._derived.setdefault(row.target, []).append(row.source)

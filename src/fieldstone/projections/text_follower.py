@@ -118,6 +118,27 @@ class TextFollower:
             await index.add(indexed, position=position)
         self._schedule()
 
+    async def drop(self, units: Sequence[int]) -> None:
+        """These units are no longer found here."""
+        await self._stop()
+        for seq in units:
+            self._terms.pop(seq, None)
+            self._drafts.pop(seq, None)
+            self._tail.pop(seq, None)
+        await self._store.text_index.remove(units)
+        self._schedule()
+
+    async def take_back(self, texts: Mapping[int, UnitTexts]) -> None:
+        """Units that were dropped are found here again."""
+        await self._stop()
+        documents = [Document(seq, searchable(each)) for seq, each in sorted(texts.items())]
+        index = self._store.text_index
+        if (position := await index.position()) and documents:
+            await index.add(documents, position=position)
+        else:
+            self._tail.update({document.seq: _Unindexed(document, document.seq) for document in documents})
+        self._schedule()
+
     def tail(self) -> Sequence[TailUnit]:
         """The units after the index's position."""
         return [

@@ -8,12 +8,15 @@ from fieldstone.core.events import (
     AgentDeregistered,
     AgentRegistered,
     ClockRaised,
+    CompactionBegun,
+    CompactionEnded,
     ConflictDetected,
     ConflictResolved,
     ConflictsListed,
     ContentReplaced,
     ContextAttuned,
     Entry,
+    MemoryCompacted,
     NameCoined,
     NameKind,
     NameText,
@@ -26,24 +29,36 @@ from fieldstone.core.events import (
     UnitDiscarded,
     UnitEchoed,
     UnitEnriched,
+    UnitGuarded,
     UnitPending,
     UnitRecorded,
     UnitReinstated,
     UnitRetracted,
+    UnitsArchived,
+    UnitsPurged,
+    UnitsRestored,
     UnitSuperseded,
+    UnitUnguarded,
 )
 from fieldstone.ports.views import (
     AgentRow,
+    ArchiveUnits,
     Change,
     CommitUnit,
+    CompactionRow,
     ConflictRow,
+    DropGuard,
     DropMember,
+    EndCompaction,
     KeepHint,
     MarkEcho,
     MemberRow,
     NameRow,
+    PurgeUnits,
     PutAgent,
+    PutCompaction,
     PutConflict,
+    PutGuard,
     PutMember,
     PutName,
     PutRelation,
@@ -51,6 +66,7 @@ from fieldstone.ports.views import (
     RelationRow,
     ReplaceName,
     ResolveConflict,
+    RestoreUnits,
     SetUnitStatus,
     UnitRow,
 )
@@ -107,7 +123,21 @@ def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> 
             return (ResolveConflict(conflict, strategy, winner, by, entry.seq, entry.epoch),)
         case ContextAttuned():
             return (KeepHint(entry.seq),) if texts is not None else ()
-        case ClockRaised() | ConflictsListed() | AccessRefused():
+        case UnitsArchived(units=units):
+            return (ArchiveUnits(units, entry.epoch),)
+        case UnitsRestored(units=units):
+            return (RestoreUnits(units),)
+        case UnitsPurged(units=units):
+            return (PurgeUnits(units, entry.seq),)
+        case CompactionBegun(id=compaction_id, strategy=strategy):
+            return (PutCompaction(CompactionRow(entry.seq, compaction_id, strategy, "running", 0, 0, 0, None)),)
+        case CompactionEnded(compaction=compaction, state=state, units=count, syntheses=syntheses, bytes=size):
+            return (EndCompaction(compaction, state, count, syntheses, size, entry.seq),)
+        case UnitGuarded(unit=unit, guard=guard):
+            return (PutGuard(unit, guard),)
+        case UnitUnguarded(unit=unit, guard=guard):
+            return (DropGuard(unit, guard),)
+        case ClockRaised() | ConflictsListed() | AccessRefused() | MemoryCompacted():
             return ()
         case _:
             assert_never(event)

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from fieldstone.redact.escapes import ROT13
-from fieldstone.redact.views import Kept, Origin, View
+from fieldstone.redact.views import Kept, Origin, Pieced, View
 
 # Shorter ones hold no secret of eight characters.
 LETTERS_MIN: Final = 11
@@ -24,12 +24,12 @@ READABLE_MIN: Final = 16
 RUN_MIN: Final = 20
 # Of base64, one letter in this many at least is a digit; or else a capital, and another one is none.
 MIXED_SHARE: Final = 8
-# What one compressed run may give. A larger one cannot be searched in time.
+# What the compressed runs of a view may give. More cannot be searched in time.
 INFLATED_BYTES_MAX: Final = 256 * 1024
 INFLATED_BYTES_MIN: Final = 4
 # Beginnings of a compressed run that may be tried. By chance there is one in 16 kB of noise.
 TRIES: Final = 16
-BYTES_PER_TRY: Final = 1024
+BYTES_PER_TRY: Final = 64
 _ANY_HEADER: Final = 32 + zlib.MAX_WBITS
 
 _SMALL: Final = b"abcdefghijklmnopqrstuvwxyz"
@@ -53,7 +53,7 @@ _UTF8_CLASS: Final = bytes(
 _CHARACTERS: Final = ((b"deee", b"aaaa"), (b"cee", b"aaa"), (b"be", b"aa"))
 _LETTERS_ONLY: Final = bytes(byte if byte in _ALPHANUMERIC + b"+/-_" else ord(" ") for byte in range(256))
 # It begins with the line break, which is found fast.
-_LINES: Final = re.compile(rb"\n(?:(?<=[A-Za-z0-9+/]{8}\n)|(?<=[A-Za-z0-9+/]{8}\r\n))[> \t]*([A-Za-z0-9+/]{8})")
+_LINES: Final = re.compile(rb"\n(?:(?<=[\w+/-]{8}\n)|(?<=[\w+/-]{8}\r\n))[> \t]*([\w+/-]{8})")
 _NOT_CAPITAL: Final = bytes(byte for byte in range(256) if byte not in _SMALL.upper())
 _NOT_DIGIT: Final = bytes(byte for byte in range(256) if byte not in b"0123456789")
 _NOT_SMALL: Final = bytes(byte for byte in range(256) if byte not in _SMALL)
@@ -76,7 +76,7 @@ _COMPRESSED: Final = re.compile(rb"\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda]")
 
 
 class TooLarge(Exception):
-    """A compressed run gives more than INFLATED_BYTES_MAX, so nobody can say what is in it."""
+    """The compressed run that begins here in the text gives so much that nobody can say what is in it."""
 
     def __init__(self, start: int, end: int) -> None:
         super().__init__()
@@ -116,13 +116,28 @@ def with_gzip(view: View) -> Iterator[View]:
 
 
 def readable(view: View, *, in_a_run: bool) -> Iterator[View]:
-    """The parts of decoded bytes that can be read as text. Text that is not ASCII is looked for only `in_a_run`."""
-    data = view.data
+    """What can be read as text in decoded bytes. Text that is not ASCII is looked for only `in_a_run`."""
     if in_a_run:
-        if _UTF8 in _characters(data):
-            yield from (view.part(*found.span()) for found in _UTF8_PART.finditer(data))
-    elif _READABLE in data.translate(_IS_READABLE):
-        yield from (view.part(*found.span()) for found in _READABLE_PART.finditer(data))
+        if _UTF8 in _characters(view.data):
+            yield _put_together(view, _UTF8_PART)
+    elif _READABLE in view.data.translate(_IS_READABLE):
+        yield _put_together(view, _READABLE_PART)
+
+
+def _put_together(view: View, parts: re.Pattern[bytes]) -> View:
+    """The parts in one view, a line for each: there may be thousands."""
+    output: list[bytes] = []
+    at: list[int] = []
+    sources: list[tuple[int, int]] = []
+    done = size = 0
+    for found in parts.finditer(view.data):
+        for piece, source in ((b"\n", (done, found.start())), (found[0], found.span())):
+            output.append(piece)
+            at.append(size)
+            sources.append(source)
+            size += len(piece)
+        done = found.end()
+    return view.read(b"".join(output), Pieced(at, sources), deeper=True)
 
 
 def _characters(data: bytes) -> bytes:
@@ -152,21 +167,25 @@ def _is_mixed(run: bytes) -> bool:
 
 def inflated(view: View) -> Iterator[View]:
     """What compressed runs in the bytes give. Raises TooLarge."""
-    tries_left = TRIES + len(view.data) // BYTES_PER_TRY
+    data = memoryview(view.data)
+    tries_left = TRIES + len(data) // BYTES_PER_TRY
+    bytes_left = INFLATED_BYTES_MAX
     for found in _COMPRESSED.finditer(view.data):
         start = found.start()
         if not tries_left:
-            raise TooLarge(*view.origin(start, len(view.data)))
+            raise TooLarge(*view.origin(start, found.end()))
         tries_left -= 1
         stream = zlib.decompressobj(wbits=_ANY_HEADER)
         try:
-            output = stream.decompress(view.data[start:], INFLATED_BYTES_MAX)
+            output = stream.decompress(data[start:], bytes_left)
         except zlib.error:
             continue
-        end = len(view.data) - len(stream.unused_data)
-        if stream.unconsumed_tail:
-            raise TooLarge(*view.origin(start, end))
+        bytes_left -= len(output)
+        if stream.unconsumed_tail or not bytes_left:
+            raise TooLarge(*view.origin(start, found.end()))
         if len(output) >= INFLATED_BYTES_MIN:
+            # Where a broken run ends cannot be told: it is widened to what it begins in.
+            end = len(data) - len(stream.unused_data) if stream.eof else found.end()
             yield view.read(output, _always(start, end), deeper=True, packed=True)
 
 

@@ -13,9 +13,9 @@ _ESCAPE: Final = re.compile(
     rb"""
       %(?P<percent>HH)
     | %u(?P<percent_u>H{4})
-    | \\\\*(?: [xX](?P<byte>HH) | [xX]\{(?P<byte_braced>H{1,6})\}
-         | [uU](?P<high>[Dd][89ABab]HH)\\+[uU](?P<low>[Dd][C-Fc-f]HH)
-         | [uU](?P<long>000[01]H{4}) | [uU](?P<unicode>H{4}) | [uU]\{(?P<braced>H{1,6})\}
+    | \\\\{0,7}(?: [xX](?P<byte>HH) | [xX]\{(?P<byte_braced>H{1,6})\}
+         | [uU](?P<high>[Dd][89ABab]HH)\\{1,8}[uU](?P<low>[Dd][C-Fc-f]HH)
+         | [uU](?P<long>00(?:0H|10)H{4}) | [uU](?P<unicode>H{4}) | [uU]\{(?P<braced>H{1,6})\}
          | (?P<octal>[0-3][0-7]{2}) | (?P<letter>[nrtbfav0]) | (?P<line>\r?\n) )
     | &(?: \#(?P<decimal>[0-9]{1,7});? | \#[xX](?P<hex>H{1,6});? | (?P<name>[A-Za-z]{2,31}[0-9]{0,2});? )
     | =(?: (?P<quoted>HH) | (?P<soft>[ \t]*\r?\n) )
@@ -25,12 +25,12 @@ _ESCAPE: Final = re.compile(
 # Escapes that stand for any character at all. In a text that was rearranged nothing else is looked for: there the lone
 # backslash would be seen in every line of code.
 _ANY: Final = re.compile(
-    rb"%u?HH|\\\\*(?:[xX]\{?HH|[uU]\{?HH|[0-3][0-7]{2})|&#[xX]?[0-9A-Fa-f]{2}|&[A-Za-z]{2,31};"
+    rb"%u?HH|\\\\{0,7}(?:[xX]\{?HH|[uU]\{?HH|[0-3][0-7]{2})|&#[xX]?[0-9A-Fa-f]{2}|&[A-Za-z]{2,31};"
     rb"|=HH[^=]{0,2}=HH[^=]{0,2}=HH".replace(b"H", _HEX)
 )
 # What makes a text worth resolving. An equals sign and two digits stand in code, too.
 _WORTH: Final = re.compile(
-    rb"%u?HH|\\\\*[xXuU0-3nrtbfav]|&(?:#|[A-Za-z]{2,31};)|=3D|=20|=[C-F][0-9A-F]=[89AB][0-9A-F]|=HH[^=]{0,2}=HH".replace(
+    rb"%u?HH|\\\\{0,7}[xXuU0-3nrtbfav]|&(?:#|[A-Za-z]{2,31};)|=3D|=20|=[C-F][0-9A-F]=[89AB][0-9A-F]|=HH[^=]{0,2}=HH".replace(
         b"H", _HEX
     )
 )
@@ -43,6 +43,9 @@ _NUMBER: Final = re.compile(
 # A line that goes on, in the middle of another escape perhaps.
 _SOFT_BREAK: Final = re.compile(rb"[=\\][ \t]*\r?\n[ \t>]*")
 _SIGNS: Final = (b"%", b"\\", b"&", b"=")
+# The sign of another escape, itself escaped as signs are in a pattern or in a shell.
+_ESCAPED_SIGNS: Final = (b"\\&", b"\\%", b"\\=")
+_BACKSLASH: Final = re.compile(rb"\\(?=[&%=#;])")
 _NUMBER_SIGNS: Final = (b"0x", b"0X", b"U+", b"u+")
 _BYTES: Final = frozenset({"percent", "byte", "octal", "quoted", "number", "last_number"})
 _NOTHING: Final = frozenset({"line", "soft"})
@@ -57,24 +60,30 @@ ROT13: Final = bytes.maketrans(
 )
 
 
-def unescaped(view: View, *, last: int) -> Iterator[View]:
-    """The text with its escapes resolved; also where the escapes themselves are spaced, turned around or rotated.
-
-    Those are `last` in depth: what was done to them was done on top of the escapes, and there is nothing below.
-    """
+def unescaped(view: View) -> Iterator[View]:
+    """The text with its escapes resolved."""
     data = view.data
-    tight = view.kept(None, _BETWEEN)
-    if any(sign in tight.data for sign in _NUMBER_SIGNS):
-        yield tight.rewritten(_NUMBER, _meant, deeper=True)
+    if any(sign in data for sign in _NUMBER_SIGNS):
+        yield view.kept(None, _BETWEEN).rewritten(_NUMBER, _meant, deeper=True)
     if not any(sign in data for sign in _SIGNS):
         return
+    if any(sign in data for sign in _ESCAPED_SIGNS):
+        yield view.rewritten(_BACKSLASH, lambda _: b"", deeper=True)
     if _SOFT_BREAK.search(data):
         yield view.rewritten(_SOFT_BREAK, lambda _: b"", deeper=True)
     if _WORTH.search(data):
         yield view.rewritten(_ESCAPE, _meant, deeper=True)
-    for other in (tight, tight.backwards(), tight.translated(ROT13)):
-        if _ANY.search(other.data):
-            yield other.rewritten(_ESCAPE, _meant)._replace(depth=last)
+
+
+def rearranged(view: View) -> Iterator[View]:
+    """The same where the escapes themselves were spaced, turned around or rotated."""
+    tight = view.kept(None, _BETWEEN)
+    if any(sign in tight.data and sign not in view.data for sign in _NUMBER_SIGNS):
+        yield tight.rewritten(_NUMBER, _meant, deeper=True)
+    if any(sign in tight.data for sign in _SIGNS):
+        for other in (tight, tight.backwards(), tight.translated(ROT13)):
+            if _ANY.search(other.data):
+                yield other.rewritten(_ESCAPE, _meant, deeper=True)
 
 
 def _meant(found: re.Match[bytes]) -> bytes:

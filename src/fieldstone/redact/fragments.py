@@ -40,10 +40,6 @@ class Part(NamedTuple):
     def is_most(self) -> bool:
         return self.last - self.first >= MOST_SHARE * self.whole
 
-    @property
-    def is_all(self) -> bool:
-        return _is_all(self.last - self.first, self.whole)
-
 
 def split(parts: Iterable[Part]) -> set[Key]:
     """The secrets that these parts make up."""
@@ -58,11 +54,8 @@ def _make_up_the_whole(parts: Sequence[Part]) -> bool:
     for part in sorted(parts, key=lambda part: part.first):
         covered += max(0, part.last - max(part.first, reached))
         reached = max(reached, part.last)
-    return _is_all(covered, parts[0].whole)
-
-
-def _is_all(letters: int, whole: int) -> bool:
-    return letters >= whole - min(LOST_MAX, whole // LETTERS_PER_LOST)
+    whole = parts[0].whole
+    return covered >= whole - min(LOST_MAX, whole // LETTERS_PER_LOST)
 
 
 def left_out(most: Part) -> Iterator[tuple[int, int]]:

@@ -112,7 +112,8 @@ class Harness:
         if not self._known:
             return group, []
         cleaned = [text.encode() for text in group.texts]
-        entry = Entry([text.encode() for text in texts], [blanked(text) for text in cleaned])
+        came = [canonical(text.encode()) for text in texts]
+        entry = Entry([blanked(text) for text in came], [blanked(text) for text in cleaned])
         spans, trails = followed(self._known, trails, entry)
         if not any(spans):
             return group, trails

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from fieldstone.redact.encodings import TooLarge, widened
 from fieldstone.redact.fragments import Part, split
 from fieldstone.redact.markers import is_name
-from fieldstone.redact.needles import needles
+from fieldstone.redact.needles import Needle, needles
 from fieldstone.redact.readings import Reading, TooMuch, letter_words, plain_reading, readings, sign_words, with_signs
 from fieldstone.redact.search import Hit, Search, automaton
 from fieldstone.redact.spans import Span
@@ -21,6 +21,7 @@ from fieldstone.redact.strength import Weakness, check_value
 UNSEARCHABLE: Final = "fieldstone.unsearchable"
 # Letters on each side of the seam between two texts among which a secret is put together.
 SEAM_LETTERS_MAX: Final = 256
+FIRST_LETTERS: Final = 4
 LOOKS_KEPT: Final = 8
 
 
@@ -63,10 +64,7 @@ class Known:
         self._signs: Final = Search((needle for needle in every if needle.has_signs), ids)
         # A text in which something is found is asked for it several times on its way.
         self._look: Final = lru_cache(maxsize=LOOKS_KEPT)(self._look_at)
-        self._beginnings: Final = {
-            has_signs: sorted(needle.letters for needle in every if needle.has_signs == has_signs and needle.sure)
-            for has_signs in (False, True)
-        }
+        self._beginnings: Final = {has_signs: _beginnings(every, has_signs) for has_signs in (False, True)}
 
     def none_in(self, texts: bytes) -> bool:
         """Also none that is cut in parts, which stand in different texts."""
@@ -123,12 +121,13 @@ class Known:
             yield True, with_signs(reading)
 
     def _longest_beginning(self, has_signs: bool, letters: bytes) -> bytes:
-        known = self._beginnings[has_signs]
+        known, firsts = self._beginnings[has_signs]
         for start in range(max(0, len(letters) - SEAM_LETTERS_MAX), len(letters)):
-            end = letters[start:]
-            at = bisect_left(known, end)
-            if at < len(known) and known[at].startswith(end):
-                return end
+            if letters[start : start + FIRST_LETTERS] in firsts or start > len(letters) - FIRST_LETTERS:
+                end = letters[start:]
+                at = bisect_left(known, end)
+                if at < len(known) and known[at].startswith(end):
+                    return end
         return b""
 
     def _look_at(self, text: bytes) -> _Look:
@@ -143,7 +142,7 @@ class Known:
         except TooMuch:
             spans.append(Span(0, len(text), UNSEARCHABLE))
         except TooLarge as run:
-            spans.append(Span(run.start, run.end, UNSEARCHABLE))
+            spans.append(Span(*widened(text, run.start, run.end), UNSEARCHABLE))
         return _Look(spans, parts)
 
     def _disguised(self, text: bytes, parts: list[Part]) -> Iterator[Span]:
@@ -157,6 +156,12 @@ class Known:
     def _span(self, text: bytes, hit: Hit) -> Span:
         place = widened(text, hit.start, hit.end) if hit.packed else (hit.start, hit.end)
         return Span(*place, self._secrets[hit.secret].id)
+
+
+def _beginnings(every: Iterable[Needle], has_signs: bool) -> tuple[list[bytes], frozenset[bytes]]:
+    """The letters of the needles in order, and the first few of each, which tell quickly where none begins."""
+    letters = sorted(needle.letters for needle in every if needle.has_signs == has_signs and needle.sure)
+    return letters, frozenset(each[:FIRST_LETTERS] for each in letters)
 
 
 def _check(secret: KnownSecret) -> None:

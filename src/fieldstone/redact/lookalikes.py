@@ -17,7 +17,7 @@ Case = Callable[[str], str]
 
 # Each row: what is meant, and what is written for it. Only what decomposition does not give by itself.
 _ROWS: Final = """
-a аɑαａ⍺ᴀ  A АΑᎪᗅꓮ  b ЬьƄᏏᑲвʙ  B ВΒᏴᗷꓐꞴ  c сϲᴄⅽⲥꮯ  C СϹᏟⲤꓚ  d ԁɗᏧᑯⅾđᴅ  D ᎠᗞᗪꓓĐÐ  e еҽєεᴇℯəɛ  E ЕΕᎬⴹꓰЄ
+a аɑα⍺ᴀ  A АΑᎪᗅꓮ  b ЬьƄᏏᑲвʙ  B ВΒᏴᗷꓐꞴ  c сϲᴄⅽⲥꮯ  C СϹᏟⲤꓚ  d ԁɗᏧᑯⅾđᴅ  D ᎠᗞᗪꓓĐÐ  e еҽєεᴇℯəɛ  E ЕΕᎬⴹꓰЄ
 f ƒſꬵքғꜰ  F ϜᖴꓝҒ  g ɡցɢᶃǥ  G ԌᏀꓖǤ  h һհᏂнħʜ  H НΗᎻᕼꓧꞪĦ  i іıɩιӏɪɨ  I ІΙⵊꓲӀƗ  j јϳյȷᴊɉ  J ЈᎫᒍꓙͿɈ
 k кκⲕᴋƙĸқ  K КΚᏦⲔꓗҚƘ  l ⅼ|ǀլłʟƚ  L ᏞԼᒪⳐꓡŁȽ  m мⅿᴍɱ  M МΜᎷᗰꓟϺ  n пոռηɴƞŋ  N ΝⲚꓠŊ  o оοσօഠဝᴏөøⲟ  O ОΟՕⲞꓳØӨ
 p рρϱᴘⲣƿþ  P РΡᏢᑭꓑⲢ  q ԛգզʠ  Q ԚⵕɊ  r гᴦⲅꭇʀɍ  R ᎡᏒᖇꓣƦɌ  s ѕꜱƽʂ  S ЅՏᏕᏚꓢ  t тτᴛŧƭ  T ТΤᎢⲦꓔŦ
@@ -64,10 +64,12 @@ class _Spelled:
             for part in (text[done : found.start()], *found[0]):
                 plain = part if part.isascii() else part.translate(_PLAIN[self._case])
                 size = len(part.encode("utf-8", "surrogateescape"))
-                if plain:
-                    at.append(written)
+                length = len(plain.encode("utf-8"))
+                # A character as long as its spelling is not to be taken for text that did not change.
+                for offset in range(length) if length == size and not part.isascii() else range(bool(length)):
+                    at.append(written + offset)
                     sources.append((read, read + size))
-                read, written = read + size, written + len(plain.encode("utf-8"))
+                read, written = read + size, written + length
             done = found.end()
         return Pieced([*at, written], [*sources, (read, len(self._source))])
 
@@ -102,6 +104,10 @@ def _alike() -> dict[str, str]:
         for other in others
         if not other.isascii()
     }
+    for other, meant in list(alike.items()):
+        for turned in (other.lower(), other.upper()):
+            if len(turned) == 1 and not unicodedata.normalize("NFKD", turned).isascii():
+                alike.setdefault(turned, meant)
     for first in _SQUARED_A:
         alike.update({chr(first + index): chr(ord("A") + index) for index in range(26)})
     return alike

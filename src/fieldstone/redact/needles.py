@@ -58,7 +58,7 @@ def _plain(secret: int, value: bytes) -> Iterator[Needle]:
     if len(letters) >= LETTERS_MIN:
         yield Needle(secret, letters, spelling, sure)
         yield Needle(secret, letters[::-1], spelling[::-1], sure)
-    if not sure:
+    if not sure and len(spelling) >= SURE_LETTERS_MIN:
         yield Needle(secret, spelling, spelling, has_signs=True)
         yield Needle(secret, spelling[::-1], spelling[::-1], has_signs=True)
 

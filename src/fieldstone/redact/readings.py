@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from fieldstone.redact.encodings import from_base64, from_hex, has_run, inflated, readable, with_gzip
-from fieldstone.redact.escapes import ROT13, unescaped
+from fieldstone.redact.escapes import ROT13, rearranged, unescaped
 from fieldstone.redact.lookalikes import canonical, has_lookalikes
 from fieldstone.redact.views import Kept, Origin, View, whole
 
@@ -118,18 +118,29 @@ def _read(view: View, views: deque[View]) -> Iterator[Reading]:
     yield _text(plain)
     if plain.depth < DEPTH_MAX:
         views.extend(_without_markup(plain))
-        views.extend(unescaped(plain, last=DEPTH_MAX))
+        views.extend(unescaped(plain))
         yield from _decoded(plain, views)
+    if not plain.depth:
+        # What was done to escapes and tags was done last: there is nothing more below.
+        for view in (*rearranged(plain), *_without_rearranged_tags(plain)):
+            yield from _last(view)
+
+
+def _last(view: View) -> Iterator[Reading]:
+    yield _text(view if view.data.isascii() else canonical(view))
 
 
 def _without_markup(plain: View) -> Iterator[View]:
     if any(sign.search(plain.data) for sign in _MARKUP_SIGNS):
-        yield plain.rewritten(_MARKUP, lambda _: b"")
+        yield plain.rewritten(_MARKUP, lambda _: b"", deeper=True)
+
+
+def _without_rearranged_tags(plain: View) -> Iterator[View]:
     if b"<" in plain.data or b"]" in plain.data:
         tight = plain.kept(None, _NO_TAG)
         for other in (tight, tight.backwards(), tight.translated(ROT13)):
             if _TAG.search(other.data):
-                yield other.rewritten(_TAG, lambda _: b"")._replace(depth=DEPTH_MAX)
+                yield other.rewritten(_TAG, lambda _: b"")
 
 
 def _decoded(plain: View, views: deque[View]) -> Iterator[Reading]:

@@ -50,13 +50,15 @@ def followed(known: Known, trails: Sequence[Trail], entry: Entry) -> tuple[list[
     """What is to be taken out of an entry's clean texts, after these trails; and the trails that go on from it."""
     traces = {trace for trail in trails for trace in trail.traces}
     before = [part for trace in traces for part in trace.parts]
-    here = [part for text in entry.texts for part in known.parts(text) if not part.is_all]
+    here = [part for text in entry.texts for part in known.parts(text)]
     most = [part for part in (*before, *here) if part.is_most]
     if most:
         here += [rest for text in entry.texts for rest in known.rests(most, text)]
         before += known.said_rests(most, frozenset().union(*(trace.words for trace in traces)))
     secrets = split([*before, *here])
     spans = [_taken_out(known, text, secrets, most) for text in entry.cleaned]
+    if not trails and len(entry.texts) == 1:
+        return spans, []
     beginnings = {each for trail in trails for trace in trail.traces[-1:] for each in trace.beginnings}
     trace = Trace(_longest(here), _words(known, entry.texts), _across(known, beginnings, entry.cleaned, spans))
     return spans, [trail.then(trace) for trail in trails]
@@ -68,10 +70,10 @@ def _words(known: Known, texts: Sequence[bytes]) -> frozenset[bytes]:
 
 
 def _taken_out(known: Known, text: bytes, secrets: set[Key], most: Sequence[Part]) -> list[Span]:
-    if not (secrets or most):
+    if not secrets:
         return []
     parts = [*known.parts(text), *known.rests(most, text)]
-    return [Span(part.start, part.end, part.key.secret_id) for part in parts if part.key in secrets or part.is_all]
+    return [Span(part.start, part.end, part.key.secret_id) for part in parts if part.key in secrets]
 
 
 def _across(

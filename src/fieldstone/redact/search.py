@@ -10,10 +10,12 @@ from fieldstone.redact.needles import Needle
 from fieldstone.redact.readings import Reading, squeezed
 
 # The automaton knows a few letters of a needle and the rest is compared, so that it stays in the processor's cache.
-ANCHOR_LETTERS: Final = 8
-# Of a needle that is also found in part, every second of these: any LETTERS_MIN letters hold one of them.
+ANCHOR_LETTERS: Final = 6
+# Of a needle that is also found in part, every second of these: any LETTERS_MIN letters hold one of them. Of a long
+# needle fewer, so that about an eighth of it holds one.
 GRAM_LETTERS: Final = LETTERS_MIN - 1
-STRIDE: Final = 2
+STRIDE_MIN: Final = 2
+STRIDES_PER_NEEDLE: Final = 8
 # Signs that may stand between a secret's letters and those before and behind it.
 SIGNS_MAX: Final = 64
 
@@ -122,7 +124,8 @@ def _grams(needle: Needle) -> Iterator[tuple[int, bytes]]:
         yield 0, needle.letters[:ANCHOR_LETTERS]
         return
     last = len(needle.letters) - GRAM_LETTERS
-    for at in sorted({*range(0, last + 1, STRIDE), last}):
+    stride = max(STRIDE_MIN, len(needle.letters) // STRIDES_PER_NEEDLE)
+    for at in sorted({*range(0, last + 1, stride), last}):
         yield at, needle.letters[at : at + GRAM_LETTERS]
 
 
@@ -170,10 +173,8 @@ def _places(part: bytes, letters: bytes) -> Iterator[int]:
 
 
 def _place(reading: Reading, needle: Needle, start: int, end: int) -> tuple[int, int] | None:
-    return _in_plain(reading, needle, start, end) if needle.spelling else _encoded(reading, needle, start, end)
-
-
-def _encoded(reading: Reading, needle: Needle, start: int, end: int) -> tuple[int, int]:
+    if needle.spelling and not needle.has_signs:
+        return _in_plain(reading, needle, start, end)
     return reading.places(max(0, start - needle.before), min(len(reading.letters), end + needle.after))
 
 

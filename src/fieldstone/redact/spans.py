@@ -48,7 +48,7 @@ def outside(text: bytes, span: Span, holes: Sequence[tuple[int, int]]) -> list[S
         left.append(Span(start, hole_start, span.rule_id))
         start = hole_end
     left.append(Span(start, span.end, span.rule_id))
-    return [piece for piece in left if _TELLING.search(text, piece.start, max(piece.start, piece.end))]
+    return [piece for piece in left if piece == span or _TELLING.search(text, piece.start, max(piece.start, piece.end))]
 
 
 def _end(hole: tuple[int, int]) -> int:

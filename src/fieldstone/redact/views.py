@@ -32,9 +32,6 @@ class View(NamedTuple):
         depth, packed = self.depth + deeper, self.packed or packed
         return View(data, lambda start, end: self.origin(*origin(start, end)), depth, packed)
 
-    def part(self, start: int, end: int) -> "View":
-        return self.read(self.data[start:end], lambda first, last: (start + first, start + last), deeper=True)
-
     def backwards(self) -> "View":
         size = len(self.data)
         return self.read(self.data[::-1], lambda start, end: (size - end, size - start))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import structlog
@@ -30,7 +31,7 @@ class Tenants:
         self._open_field = open_field
         self._most_open = most_open
         self._opened: dict[str, _Opened] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: dict[str, asyncio.Task[None]] = {}
         self._closed = False
 
     @property
@@ -44,8 +45,9 @@ class Tenants:
         try:
             yield await asyncio.shield(opened.opening)
         except BaseException:  # why: whatever it was, a field that could not be opened is not kept as if it were
-            if opened.opening.done() and opened.opening.exception() is not None:
-                self._opened.pop(tenant, None)  # the next one tries again
+            failed = opened.opening.done() and opened.opening.exception() is not None
+            if failed and self._opened.get(tenant) is opened:
+                del self._opened[tenant]  # the next one tries again
             raise
         finally:
             opened.visitors -= 1
@@ -59,7 +61,7 @@ class Tenants:
         self._closed = True
         opened, self._opened = self._opened, {}
         results = await asyncio.gather(*(_close(each) for each in opened.values()), return_exceptions=True)
-        await asyncio.gather(*self._closing)
+        await asyncio.gather(*self._closing.values())
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -70,19 +72,25 @@ class Tenants:
         opened = self._opened.pop(tenant, None)
         if opened is None:
             self._make_room()
-            opened = _Opened(asyncio.ensure_future(self._open_field(tenant)))
+            opened = _Opened(asyncio.ensure_future(self._open(tenant)))
         self._opened[tenant] = opened  # at the end: it is the one that was used last
         return opened
+
+    async def _open(self, tenant: str) -> LocalField:
+        """A field that is still being closed to make room is let go of first: there is one writer."""
+        if tenant in self._closing:
+            await asyncio.wait([self._closing[tenant]])
+        return await self._open_field(tenant)
 
     def _make_room(self) -> None:
         idle = [tenant for tenant, each in self._opened.items() if not each.visitors and each.opening.done()]
         for tenant in idle[: max(0, len(self._opened) - self._most_open + 1)]:
             task = asyncio.ensure_future(_close(self._opened.pop(tenant)))
-            self._closing.add(task)
-            task.add_done_callback(self._left)
+            self._closing[tenant] = task
+            task.add_done_callback(partial(self._left, tenant))
 
-    def _left(self, task: asyncio.Task[None]) -> None:
-        self._closing.discard(task)
+    def _left(self, tenant: str, task: asyncio.Task[None]) -> None:
+        del self._closing[tenant]
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a field could not be closed", error=type(error).__name__, exc_info=error)
 

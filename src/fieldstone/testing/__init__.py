@@ -17,6 +17,7 @@ seed (`ManualClock`, `SeededIds`), and stores that fail when they are told to (`
 
 from fieldstone.testing import assertions as assertions  # first: it has to be there before what it is about
 from fieldstone.testing.access import AccessStoreTests, OpenAccess
+from fieldstone.testing.cold import ColdStoreTests
 from fieldstone.testing.embedder import EmbedderTests, OpenEmbedder
 from fieldstone.testing.faults import FaultyLog, FaultyStore, die, fail
 from fieldstone.testing.lease import LeaseTests, MakeLease
@@ -35,6 +36,7 @@ __all__ = [
     "KEY",
     "AccessStoreTests",
     "ClockTests",
+    "ColdStoreTests",
     "ContentStoreTests",
     "EmbedderTests",
     "EventLogTests",

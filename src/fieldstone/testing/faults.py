@@ -5,6 +5,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Literal
 
+from fieldstone.ports.cold import ColdStore
 from fieldstone.ports.log import ContentStore, EventLog, FieldKey, Head, StoredEntry
 from fieldstone.ports.marks import Marks
 from fieldstone.ports.replies import Replies
@@ -68,6 +69,10 @@ class FaultyStore:
     @property
     def texts(self) -> ContentStore:
         return self._store.texts
+
+    @property
+    def cold(self) -> ColdStore:
+        return self._store.cold
 
     @property
     def views(self) -> Views:

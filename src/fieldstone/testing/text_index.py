@@ -106,6 +106,55 @@ class TextIndexTests(StoreCase):
         [found] = await index.search([["common"]], most_postings=1)
         assert _sorted(found) == {"common": list(range(1, 21))}
 
+    async def test_removed_documents_are_in_no_search_and_no_frequency_and_the_position_stays(
+        self, store: Store
+    ) -> None:
+        index = await _filled(store, {1: "alpha beta", 2: "beta gamma", 3: "beta", 4: "delta"}, position=9)
+        query = [["alpha", "beta", "gamma", "delta"]]
+        await index.search(query, most_postings=PLENTY)  # what was counted once is counted anew
+        await index.remove([1, 3])
+        [found] = await index.search(query, most_postings=PLENTY)
+        assert (found.position, found.documents) == (9, 2)
+        assert found.frequencies == {"alpha": 0, "beta": 1, "gamma": 1, "delta": 1}
+        assert _sorted(found) == {"beta": [2], "gamma": [2], "delta": [4]}
+        assert await index.scour()
+        assert await index.search(query, most_postings=PLENTY) == [found]
+
+    async def test_removing_what_is_not_there_changes_nothing(self, store: Store) -> None:
+        await store.text_index.remove([1, 2])
+        index = await _filled(store, {1: "alpha", 2: "beta"})
+        await index.remove([2])
+        for seqs in ([], [2], [7, 2, 99]):
+            await index.remove(seqs)
+            [found] = await index.search([["alpha", "beta"]], most_postings=PLENTY)
+            assert (found.position, found.documents, _sorted(found)) == (2, 1, {"alpha": [1]})
+
+    async def test_a_removed_document_can_come_again(self, store: Store) -> None:
+        index = await _filled(store, {1: "alpha", 2: "beta"})
+        await index.remove([1])
+        await index.add([Document(1, "alpha gamma")], position=2)
+        [found] = await index.search([["alpha", "beta", "gamma"]], most_postings=PLENTY)
+        assert (found.documents, _sorted(found)) == (2, {"alpha": [1], "beta": [2], "gamma": [1]})
+
+    async def test_all_can_be_removed_and_the_index_goes_on(self, store: Store) -> None:
+        index = await _filled(store, dict.fromkeys(range(1, 101), "alpha beta"))
+        await index.remove(range(1, 101))
+        assert await index.scour()
+        assert await index.position() == 100
+        await index.add([Document(101, "alpha")], position=101)
+        [found] = await index.search([["alpha", "beta"]], most_postings=PLENTY)
+        assert (found.documents, found.frequencies, _sorted(found)) == (1, {"alpha": 1, "beta": 0}, {"alpha": [101]})
+
+    async def test_what_was_removed_is_not_there_again_when_the_store_is(self, open_store: OpenStore) -> None:
+        store = open_store()
+        index = await _filled(store, {1: "alpha", 2: "alpha beta"})
+        await index.remove([1])
+        await store.close()
+        again = open_store()
+        [found] = await again.text_index.search([["alpha"]], most_postings=PLENTY)
+        assert (found.documents, _sorted(found)) == ((1, {"alpha": [2]}) if again.durable else (0, {}))
+        await again.close()
+
     async def test_a_cleared_index_is_empty_and_can_be_filled_again(self, store: Store) -> None:
         index = await _filled(store, dict.fromkeys(range(1, 31), "alpha beta"))
         [before] = await index.search([["alpha", "gamma"]], most_postings=PLENTY)
@@ -135,10 +184,11 @@ class TextIndexTests(StoreCase):
         self, store: Store, open_store: OpenStore
     ) -> None:
         other = open_store(key=OTHER_KEY)
-        index = await _filled(store, {1: "alpha"})
+        index = await _filled(store, {1: "alpha", 2: "beta"})
         theirs = await _filled(other, {1: "alpha", 2: "alpha"})
         [found] = await index.search([["alpha"]], most_postings=PLENTY)
-        assert (found.documents, _sorted(found)) == (1, {"alpha": [1]})
+        assert (found.documents, _sorted(found)) == (2, {"alpha": [1]})
+        await index.remove([1])
         await index.clear()
         [found] = await theirs.search([["alpha"]], most_postings=PLENTY)
         assert (found.documents, _sorted(found)) == (2, {"alpha": [1, 2]})

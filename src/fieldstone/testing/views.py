@@ -8,15 +8,22 @@ import pytest
 from fieldstone.core.limits import DEFAULT_AUTHORITY
 from fieldstone.ports.store import Commit, Store
 from fieldstone.ports.views import (
+    ArchiveUnits,
     Change,
     CommitUnit,
+    CompactionRow,
+    DropGuard,
     DropMember,
+    EndCompaction,
     KeepHint,
     MarkEcho,
     MemberRow,
     NameRow,
+    PurgeUnits,
     PutAgent,
+    PutCompaction,
     PutConflict,
+    PutGuard,
     PutMember,
     PutName,
     PutRelation,
@@ -24,6 +31,7 @@ from fieldstone.ports.views import (
     RelationRow,
     ReplaceName,
     ResolveConflict,
+    RestoreUnits,
     SetUnitStatus,
 )
 from fieldstone.testing.opening import OTHER_KEY, OpenStore, StoreCase
@@ -50,11 +58,19 @@ ONE_OF_EACH: Final[Sequence[Change]] = (
     MarkEcho(11, 10),
     PutMember(MemberRow(3, 0)),
     PutMember(MemberRow(3, 5)),
+    ArchiveUnits((10, 11), 60),
+    RestoreUnits((11,)),
+    PurgeUnits((13,), 61),
+    PutCompaction(CompactionRow(50, "comp-1", "purge", "running", 0, 0, 0, None)),
+    PutCompaction(CompactionRow(53, "comp-2", "archive", "running", 0, 0, 0, None)),
+    EndCompaction(50, "done", 3, 1, 210, 52),
+    PutGuard(11, "pin"),
+    PutGuard(11, "hold"),
 )
 # What every backend answers for these rows: SHA-256 over repr() of each row as a tuple, names, agents, units,
-# conflicts, hints, relations and members in this order, each by its first columns.
+# conflicts, hints, relations, members, compactions and guards in this order, each by its first columns.
 CHECKSUM_OF_NOTHING: Final = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-CHECKSUM_OF_ONE_OF_EACH: Final = "c6df36d5fb06faace1393222d3a5c35d179b3ff122822ba0e2134909e5862316"
+CHECKSUM_OF_ONE_OF_EACH: Final = "875e0621ad2baface66ff050b40a6efdd53a31b86b1344749e21982bfc2e73e9"
 
 
 class ViewsTests(StoreCase):
@@ -220,6 +236,13 @@ class ViewsTests(StoreCase):
             KeepHint(32),
             PutMember(MemberRow(3, 1)),
             DropMember(MemberRow(3, 5)),
+            ArchiveUnits((11,), 62),
+            RestoreUnits((10,)),
+            PurgeUnits((11,), 62),
+            PutCompaction(CompactionRow(54, "comp-3", "archive", "running", 0, 0, 0, None)),
+            EndCompaction(53, "failed", 0, 0, 0, 55),
+            PutGuard(10, "hold"),
+            DropGuard(11, "pin"),
             ReplaceName(name_row(5, b"another digest16")),
         ],
         ids=lambda change: type(change).__name__,
@@ -228,6 +251,27 @@ class ViewsTests(StoreCase):
         await _apply(store, *ONE_OF_EACH)
         await _apply(store, change)
         assert await store.views.checksum() != CHECKSUM_OF_ONE_OF_EACH
+
+    async def test_what_is_archived_is_marked_until_it_is_restored_and_what_is_purged_for_good(
+        self, store: Store
+    ) -> None:
+        await _apply(store, *ONE_OF_EACH)
+        rows = await store.views.units([10, 11, 13])
+        assert [rows[seq].archived_epoch for seq in (10, 11, 13)] == [60, None, None]
+        assert [rows[seq].purged_seq for seq in (10, 11, 13)] == [None, None, 61]
+        columns = await store.views.unit_columns(after=9, limit=10)
+        assert columns.archived_epoch.tolist() == [60, 0, 0, 0]
+        assert columns.purged_seq.tolist() == [0, 0, 0, 61]
+
+    async def test_compactions_and_guards_are_told_in_order(self, store: Store) -> None:
+        await _apply(store, *ONE_OF_EACH)
+        assert await store.views.compactions() == [
+            CompactionRow(50, "comp-1", "purge", "done", 3, 1, 210, 52),
+            CompactionRow(53, "comp-2", "archive", "running", 0, 0, 0, None),
+        ]
+        assert await store.views.guards() == [PutGuard(11, "hold"), PutGuard(11, "pin")]
+        await _apply(store, DropGuard(11, "hold"), DropGuard(12, "hold"))
+        assert await store.views.guards() == [PutGuard(11, "pin")]
 
     async def test_a_member_is_there_once_until_it_is_dropped(self, store: Store) -> None:
         member, other = MemberRow(3, 5), MemberRow(7, 5)

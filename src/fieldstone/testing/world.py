@@ -40,6 +40,9 @@ class SeededIds:
     def conflict(self) -> str:
         return f"conf-{self._next()}"
 
+    def compaction(self) -> str:
+        return f"comp-{self._next()}"
+
     def salt(self) -> bytes:
         return sha256(self._next().encode()).digest()[:SALT_BYTES]
 
@@ -72,6 +75,7 @@ class IdsTests:
     def test_ids_say_what_they_are_for(self, ids: Ids) -> None:
         assert ids.unit().startswith("mem-")
         assert ids.conflict().startswith("conf-")
+        assert ids.compaction().startswith("comp-")
 
     def test_a_new_id_sorts_after_the_ones_before(self, ids: Ids) -> None:
         for make in (ids.unit, ids.conflict):

@@ -1,6 +1,6 @@
 """The one table: error ↔ code ↔ HTTP status. Every transport speaks it."""
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -25,6 +25,8 @@ HTTP_STATUS: Final[dict[type[FieldError], int]] = {
     errors.MethodNotAllowed: 405,
     errors.AgentIdTaken: 409,
     errors.InvalidTransition: 409,
+    errors.CompactionRunning: 409,
+    errors.UnitPurged: 410,
     errors.SecretLeakage: 422,
     errors.RateLimited: 429,
     errors.InternalError: 500,
@@ -34,6 +36,7 @@ HTTP_STATUS: Final[dict[type[FieldError], int]] = {
     errors.StorageFull: 507,
 }
 
+EXTRAS: Final = ("tombstone", "compaction_id")
 # Requests whose refusal is told in the words of their answer, too.
 _REJECTING: Final = ("RECORD", "REGISTER")
 
@@ -46,6 +49,8 @@ class ErrorBody(Struct, frozen=True):
     suggested_action: str
     status: str | UnsetType = UNSET
     rejection_reason: str | UnsetType = UNSET
+    tombstone: Any = UNSET
+    compaction_id: Any = UNSET
 
 
 def error_body(error: FieldError, operation: str | None) -> ErrorBody:
@@ -58,6 +63,7 @@ def error_body(error: FieldError, operation: str | None) -> ErrorBody:
         suggested_action=error.suggested_action,
         status="rejected" if rejected else UNSET,
         rejection_reason=f"{error.code}: {error.message}" if rejected else UNSET,
+        **error.extra,
     )
 
 
@@ -69,5 +75,7 @@ def error_from(body: ErrorBody, status: int) -> FieldError:
     """The error that a server answered with, as the same class that it was there."""
     for kind, its_status in HTTP_STATUS.items():
         if kind.code == body.code and its_status == status:
-            return kind(body.message)
+            error = kind.__new__(kind, body.message)
+            error.extra = {name: value for name in EXTRAS if (value := getattr(body, name)) is not UNSET}
+            return error
     return errors.InternalError(f"the server answered {status} {body.code}: {body.message}")

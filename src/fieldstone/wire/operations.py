@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from fieldstone.core.replies import Accepted, Attunement, Deregistered, Detection, Done, Registered
+from fieldstone.core.replies import Accepted, Attunement, Compacted, Deregistered, Detection, Done, Registered
 from fieldstone.core.requests import REQUESTS, Request
 from fieldstone.core.vocabulary import OPERATION_LEVELS, Operation
 
@@ -35,7 +35,7 @@ OPERATION_ROUTES: Final = (
     OperationRoute("RETRACT", "/v1/retract", "A unit no longer stands.", Done),
     OperationRoute("MERGE", "/v1/merge", "Resolve a conflict."),
     OperationRoute("REPLAY", "/v1/replay", "What happened, and what led to it."),
-    OperationRoute("COMPACT", "/v1/compact", "Archive, summarize or purge aged units."),
+    OperationRoute("COMPACT", "/v1/compact", "Archive, summarize or purge aged units.", Compacted),
     OperationRoute("SUBSCRIBE", "/v1/subscribe", "Push. Until it is built: ATTUNE with since_epoch, order epoch."),
     OperationRoute("COORDINATE", "/v1/coordinate", "Tasks."),
     OperationRoute("HANDOFF", "/v1/handoff", "Hand a task over, with its context."),

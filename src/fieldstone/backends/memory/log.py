@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from fieldstone.ports.cold import ColdStore, hot_and_cold
 from fieldstone.ports.log import GENESIS_HASH, Head, StoredEntry, StoredText
 
 
@@ -18,7 +19,10 @@ class MemoryLog:
 
 
 class MemoryContent:
-    def __init__(self) -> None:
+    """The one door to texts: the hot ones, which lie here, and behind them the cold ones."""
+
+    def __init__(self, cold: ColdStore) -> None:
+        self._cold = cold
         self.texts: dict[int, StoredText] = {}  # in the order of their seqs
 
     def replace(self, text: StoredText) -> None:
@@ -28,7 +32,8 @@ class MemoryContent:
             self.texts = dict(sorted(self.texts.items()))
 
     async def get(self, seqs: Sequence[int]) -> dict[int, StoredText]:
-        return {seq: self.texts[seq] for seq in seqs if seq in self.texts}
+        return await self._cold.get(seqs) | {seq: self.texts[seq] for seq in seqs if seq in self.texts}
 
     async def read(self, *, after: int, limit: int) -> Sequence[StoredText]:
-        return list(islice((text for text in self.texts.values() if text.seq > after), limit))
+        hot = islice((text for text in self.texts.values() if text.seq > after), limit)
+        return hot_and_cold(list(hot), await self._cold.read(after=after, limit=limit), limit)

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import AsyncIterator, Sequence
 
+from fieldstone.backends.memory.cold import MemoryCold
 from fieldstone.backends.memory.log import MemoryContent, MemoryLog
 from fieldstone.backends.memory.marks import MemoryMarks
 from fieldstone.backends.memory.replies import MemoryReplies
@@ -23,9 +24,9 @@ class Room:
         self._max_bytes = max_bytes
         self._bytes = 0
 
-    def take(self, size: int) -> None:
-        """So many more bytes, or fewer."""
-        if self._max_bytes is not None and size > 0 and self._bytes + size > self._max_bytes:
+    def take(self, size: int, *, makes_room: bool = False) -> None:
+        """So many more bytes, or fewer. What makes room is never refused."""
+        if self._max_bytes is not None and size > 0 and not makes_room and self._bytes + size > self._max_bytes:
             raise StorageFull
         self._bytes += size
 
@@ -68,7 +69,8 @@ class MemoryStore:
         self.closed = False
         self.digest_key = secrets.token_bytes(32)
         self.log = MemoryLog()
-        self.texts = MemoryContent()
+        self.cold = MemoryCold()
+        self.texts = MemoryContent(self.cold)
         self.views = MemoryViews()
         self.replies = MemoryReplies()
         self.text_index = MemoryTextIndex()
@@ -79,10 +81,12 @@ class MemoryStore:
 
     async def commit(self, commit: Commit) -> None:
         size = sum(len(entry.body) for entry in commit.entries) + sum(len(text.body) for text in commit.texts)
+        erased = (self.texts.texts.get(seq) for seq in set(commit.erased_texts))
+        size -= sum(len(text.body) for text in erased if text is not None)
         head = await self.log.head()
         if any(entry.seq != seq for seq, entry in enumerate(commit.entries, head.seq + 1)):
             raise ValueError(f"entry {commit.entries[0].seq} does not continue the log, whose head is {head.seq}")
-        self._take(size)
+        self._take(size, makes_room=commit.makes_room)
         self.log.entries.extend(commit.entries)
         self.texts.texts.update({text.seq: text for text in commit.texts})
         for text in commit.replaced_texts:
@@ -105,11 +109,11 @@ class MemoryStore:
         return True  # nothing is left of what is gone
 
     async def bytes_used(self) -> int:
-        return self._bytes
+        return self._bytes + await self.cold.bytes_used()
 
     async def close(self) -> None:
         self.closed = True
 
-    def _take(self, size: int) -> None:
-        self._room.take(size)
+    def _take(self, size: int, *, makes_room: bool = False) -> None:
+        self._room.take(size, makes_room=makes_room)
         self._bytes += size

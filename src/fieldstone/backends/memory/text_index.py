@@ -20,13 +20,15 @@ class MemoryTextIndex:
         return self._position
 
     async def add(self, documents: Sequence[Document], *, position: int) -> None:
+        self._forget([document.seq for document in documents])
         for document in documents:
-            for term in self._terms.get(document.seq, ()):
-                self._postings[term].discard(document.seq)
             self._terms[document.seq] = frozenset(self.analyze(document.text))
             for term in self._terms[document.seq]:
                 self._postings.setdefault(term, set()).add(document.seq)
         self._position = position
+
+    async def remove(self, seqs: Sequence[int]) -> None:
+        self._forget(seqs)
 
     async def search(self, queries: Sequence[Sequence[str]], *, most_postings: int) -> Sequence[Postings]:
         return [self._search(terms, most_postings) for terms in queries]
@@ -38,6 +40,11 @@ class MemoryTextIndex:
         self._postings.clear()
         self._terms.clear()
         self._position = 0
+
+    def _forget(self, seqs: Sequence[int]) -> None:
+        for seq in seqs:
+            for term in self._terms.pop(seq, ()):
+                self._postings[term].discard(seq)
 
     def _search(self, words: Sequence[str], most_postings: int) -> Postings:
         found = {word: self._seqs_of(word) for word in words}

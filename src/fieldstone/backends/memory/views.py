@@ -3,23 +3,30 @@
 import hashlib
 from collections.abc import Sequence
 from itertools import islice
-from typing import assert_never
+from typing import Any, assert_never
 
 from fieldstone.core.events import NameKind
 from fieldstone.core.limits import DEFAULT_AUTHORITY
 from fieldstone.core.vocabulary import ConflictStatus
 from fieldstone.ports.views import (
     AgentRow,
+    ArchiveUnits,
     Change,
     CommitUnit,
+    CompactionRow,
     ConflictRow,
+    DropGuard,
     DropMember,
+    EndCompaction,
     KeepHint,
     MarkEcho,
     MemberRow,
     NameRow,
+    PurgeUnits,
     PutAgent,
+    PutCompaction,
     PutConflict,
+    PutGuard,
     PutMember,
     PutName,
     PutRelation,
@@ -27,6 +34,7 @@ from fieldstone.ports.views import (
     RelationRow,
     ReplaceName,
     ResolveConflict,
+    RestoreUnits,
     SetUnitStatus,
     UnitBatch,
     UnitRow,
@@ -43,6 +51,8 @@ class MemoryViews:
         self._conflicts: dict[int, ConflictRow] = {}
         self._relations: dict[tuple[int, int], RelationRow] = {}
         self._members: set[MemberRow] = set()
+        self._compactions: dict[int, CompactionRow] = {}
+        self._guards: set[PutGuard] = set()
         self._hints: dict[int, None] = {}
 
     async def name(self, of: NameKind, digest: bytes) -> int | None:
@@ -81,6 +91,12 @@ class MemoryViews:
     async def relations(self) -> Sequence[RelationRow]:
         return sorted(self._relations.values())
 
+    async def compactions(self) -> Sequence[CompactionRow]:
+        return list(self._compactions.values())
+
+    async def guards(self) -> Sequence[PutGuard]:
+        return sorted(self._guards)
+
     async def members(self) -> Sequence[MemberRow]:
         return sorted(self._members)
 
@@ -97,6 +113,8 @@ class MemoryViews:
             *((seq,) for seq in self._hints),
             *sorted(self._relations.values()),
             *sorted(self._members),
+            *self._compactions.values(),
+            *sorted(self._guards),
         ]
         for row in rows:
             digest.update(repr(tuple(row)).encode())
@@ -126,6 +144,21 @@ class MemoryViews:
                 self._conflicts[conflict.seq] = conflict
             case ResolveConflict():
                 self._resolve(change)
+            case ArchiveUnits(units, epoch):
+                self._set(units, archived_epoch=epoch)
+            case RestoreUnits(units):
+                self._set(units, archived_epoch=None)
+            case PurgeUnits(units, seq):
+                self._set(units, purged_seq=seq)
+            case PutCompaction(compaction):
+                self._compactions[compaction.seq] = compaction
+            case EndCompaction():
+                begun = self._compactions[change.compaction]
+                self._compactions[begun.seq] = CompactionRow(begun.seq, begun.id, begun.strategy, *change[1:])
+            case PutGuard():
+                self._guards.add(change)
+            case DropGuard(unit, guard):
+                self._guards.discard(PutGuard(unit, guard))
             case PutMember(member):
                 self._members.add(member)
             case DropMember(member):
@@ -137,6 +170,10 @@ class MemoryViews:
 
     def drop_hint(self, seq: int) -> None:
         self._hints.pop(seq, None)
+
+    def _set(self, units: Sequence[int], **fields: Any) -> None:
+        for unit in units:
+            self._units[unit] = self._units[unit]._replace(**fields)
 
     def _commit(self, change: CommitUnit) -> None:
         row = self._units[change.unit]

@@ -6,12 +6,12 @@ import binascii
 from collections.abc import Sequence
 from typing import Final
 
-import httpx
 import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from fieldstone.backends.models.endpoint import Endpoint, EndpointFailed
 from fieldstone.backends.models.vectors import beginning
 from fieldstone.ports.embedder import EmbeddingFailed, EmbeddingModel
 
@@ -22,21 +22,16 @@ DIMENSION_MAX: Final = 8_192
 
 
 class OpenAIEmbedder:
-    """Retries are the caller's. The key is sent to this URL and stands nowhere else: redirects are not followed."""
+    """Retries are the caller's."""
 
     def __init__(
         self, url: str, *, key: str | None, model: str, dimension: int | None, most_at_once: int, timeout_ms: int
     ) -> None:
-        headers = {"content-type": "application/json", "accept-encoding": "identity"}
-        if key is not None:
-            headers["authorization"] = f"Bearer {key}"
-        self._client = httpx.AsyncClient(headers=headers, timeout=timeout_ms / 1000)
-        self._url = f"{url.rstrip('/')}/embeddings"
+        self._endpoint = Endpoint(url, "embeddings", key=key, timeout_ms=timeout_ms, whose="embedder")
         self._name = model
         self._asked_dimension = dimension
         self._dimension = dimension or 0
         self._most_at_once = most_at_once
-        self._timeout_ms = timeout_ms
 
     @property
     def model(self) -> EmbeddingModel:
@@ -58,7 +53,7 @@ class OpenAIEmbedder:
         return vectors
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._endpoint.close()
 
     async def _ask(self, texts: list[str]) -> NDArray[np.float32]:
         body = msgspec.json.encode(_Request(self._name, texts, dimensions=self._asked_dimension or msgspec.UNSET))
@@ -73,19 +68,10 @@ class OpenAIEmbedder:
         return vectors
 
     async def _post(self, body: bytes, *, most_bytes: int) -> bytes:
-        if self._client.is_closed:
-            raise EmbeddingFailed("The embedder is closed.")
         try:
-            # httpx counts the time between two bytes: an endpoint that trickles would never be late.
-            async with asyncio.timeout(self._timeout_ms / 1000):
-                async with self._client.stream("POST", self._url, content=body) as answer:
-                    _check_status(answer)
-                    return await _read_body(answer, most_bytes)
-        except (TimeoutError, httpx.TimeoutException):
-            raise EmbeddingFailed(f"The endpoint did not answer within {self._timeout_ms} ms.") from None
-        except httpx.HTTPError as error:
-            # Its message may quote a header, and the key with it.
-            raise EmbeddingFailed(f"The endpoint cannot be used: {type(error).__name__}.") from None
+            return await self._endpoint.post(body, most_bytes=most_bytes)
+        except EndpointFailed as failed:
+            raise EmbeddingFailed(str(failed)) from None
 
 
 class _Request(Struct, frozen=True):
@@ -105,28 +91,6 @@ class _Answer(Struct, frozen=True):
 
 
 _answer_decoder: Final = msgspec.json.Decoder(_Answer)
-
-
-def _check_status(answer: httpx.Response) -> None:
-    status = answer.status_code
-    if status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-        raise EmbeddingFailed(f"The endpoint refused the key ({status}): see embedder_key.")
-    if status == httpx.codes.NOT_FOUND:
-        raise EmbeddingFailed("The endpoint knows no such address or model (404): see embedder_url and embedder_model.")
-    if status != httpx.codes.OK:
-        # Nothing of the body: it may repeat the key, or the texts.
-        raise EmbeddingFailed(f"The endpoint answered with the status {status}.")
-
-
-async def _read_body(answer: httpx.Response, most_bytes: int) -> bytes:
-    if answer.headers.get("content-encoding", "identity") != "identity":
-        raise EmbeddingFailed("The endpoint compressed its answer, which it was asked not to do.")
-    body = bytearray()
-    async for chunk in answer.aiter_raw():
-        body += chunk
-        if len(body) > most_bytes:
-            raise EmbeddingFailed(f"The endpoint's answer is longer than {most_bytes} bytes.")
-    return bytes(body)
 
 
 def _read_vectors(body: bytes, count: int) -> NDArray[np.float32]:

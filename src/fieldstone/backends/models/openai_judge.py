@@ -7,10 +7,12 @@ text can do that tries to talk to the model is to have its own verdict changed.
 import asyncio
 from typing import Final
 
-import httpx
 import msgspec
 import structlog
 from msgspec import Struct
+
+from fieldstone.backends.models.chat import PATH, Chat, sendable
+from fieldstone.backends.models.endpoint import Endpoint, EndpointFailed, Rest
 
 ANSWER_BYTES: Final = 100_000
 ANSWER_TOKENS: Final = 20  # {"contradict": false}, and some room
@@ -29,69 +31,29 @@ logger = structlog.get_logger("fieldstone.judge")
 
 
 class OpenAIJudge:
-    """The key is sent to this URL and stands nowhere else: redirects are not followed."""
-
     def __init__(self, url: str, *, key: str | None, model: str, timeout_ms: int) -> None:
-        headers = {"content-type": "application/json", "accept-encoding": "identity"}
-        if key is not None:
-            headers["authorization"] = f"Bearer {key}"
-        self._client = httpx.AsyncClient(headers=headers, timeout=timeout_ms / 1000)
-        self._url = f"{url.rstrip('/')}/chat/completions"
-        self._model = model
-        self._timeout_ms = timeout_ms
+        self._chat = Chat(Endpoint(url, PATH, key=key, timeout_ms=timeout_ms, whose="judge"), model)
         self._turns = asyncio.Semaphore(ASKED_AT_ONCE)
-        self._rests_until_s = 0.0
+        self._rest = Rest(REST_MS)
 
     async def contradicts(self, newer: str, older: str) -> bool | None:
-        body = msgspec.json.encode(_request(self._model, newer, older))
+        pair = _Pair(_beginning(newer), _beginning(older))
         async with self._turns:
-            if self._client.is_closed or asyncio.get_running_loop().time() < self._rests_until_s:
+            if self._chat.is_closed or self._rest.is_on:
                 return None
             try:
-                # httpx counts the time between two bytes: an endpoint that trickles would never be late.
-                async with asyncio.timeout(self._timeout_ms / 1000):
-                    return _word(await self._post(body))
-            except (_NoAnswer, TimeoutError, httpx.HTTPError) as failed:
-                self._rest(failed)
+                return _word(
+                    await self._chat.ask(INSTRUCTION, pair, most_tokens=ANSWER_TOKENS, most_bytes=ANSWER_BYTES)
+                )
+            except EndpointFailed as failed:
+                self._rest.begin()
+                logger.warning(
+                    "the judge does not answer: the rules decide alone", why=str(failed), again_in_ms=REST_MS
+                )
                 return None
 
     async def close(self) -> None:
-        await self._client.aclose()
-
-    async def _post(self, body: bytes) -> bytes:
-        async with self._client.stream("POST", self._url, content=body) as answer:
-            if answer.status_code != httpx.codes.OK:
-                raise _NoAnswer(f"the status {answer.status_code}")  # nothing of the body: it may repeat the key
-            if answer.headers.get("content-encoding", "identity") != "identity":
-                raise _NoAnswer("a compressed answer")
-            return await _read(answer)
-
-    def _rest(self, failed: Exception) -> None:
-        self._rests_until_s = asyncio.get_running_loop().time() + REST_MS / 1000
-        # The message of an HTTP error may quote a header, and the key with it.
-        why = str(failed) if isinstance(failed, _NoAnswer) else type(failed).__name__
-        logger.warning("the judge does not answer: the rules decide alone", why=why, again_in_ms=REST_MS)
-
-
-class _NoAnswer(Exception):
-    """What came instead of an answer."""
-
-
-class _Said(Struct, frozen=True):
-    role: str
-    content: str | None = None  # None: it refused
-
-
-class _Format(Struct, frozen=True):
-    type: str = "json_object"
-
-
-class _Request(Struct, frozen=True):
-    model: str
-    messages: tuple[_Said, ...]
-    temperature: int = 0
-    max_tokens: int = ANSWER_TOKENS
-    response_format: _Format = _Format()
+        await self._chat.close()
 
 
 class _Pair(Struct, frozen=True):
@@ -99,43 +61,19 @@ class _Pair(Struct, frozen=True):
     older: str
 
 
-class _Choice(Struct, frozen=True):
-    message: _Said
-
-
-class _Answer(Struct, frozen=True):
-    choices: list[_Choice]
-
-
 class _Word(Struct, frozen=True, forbid_unknown_fields=True):
     contradict: bool
 
 
-_answer_decoder: Final = msgspec.json.Decoder(_Answer)
 _word_decoder: Final = msgspec.json.Decoder(_Word)
 
 
-def _request(model: str, newer: str, older: str) -> _Request:
-    pair = msgspec.json.encode(_Pair(_beginning(newer), _beginning(older))).decode()
-    return _Request(model, (_Said("system", INSTRUCTION), _Said("user", pair)))
-
-
 def _beginning(text: str) -> str:
-    return text[:TEXT_CHARS_MAX].encode(errors="replace").decode()  # half of a surrogate pair is no character
+    return sendable(text[:TEXT_CHARS_MAX])
 
 
-async def _read(answer: httpx.Response) -> bytes:
-    body = bytearray()
-    async for chunk in answer.aiter_raw():
-        body += chunk
-        if len(body) > ANSWER_BYTES:
-            raise _NoAnswer(f"more than {ANSWER_BYTES} bytes")
-    return bytes(body)
-
-
-def _word(body: bytes) -> bool:
+def _word(content: str) -> bool:
     try:
-        [choice] = _answer_decoder.decode(body).choices
-        return _word_decoder.decode(choice.message.content or "").contradict
-    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors, and so are bad UTF-8 and a wrong count
-        raise _NoAnswer("something that is neither yes nor no") from None
+        return _word_decoder.decode(content).contradict
+    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
+        raise EndpointFailed("The judge said something that is neither yes nor no.") from None

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import apsw
 
 from fieldstone.backends.sqlite.connection import load_queries
+from fieldstone.ports.cold import ColdStore, hot_and_cold
 from fieldstone.ports.log import Head, StoredEntry, StoredText
 
 SQL = load_queries()
@@ -38,17 +39,23 @@ class SqliteLog:
 
 
 class SqliteContent:
-    def __init__(self, near: apsw.Connection, span: Span) -> None:
+    """The one door to texts: the hot ones in this file, and behind them the cold ones."""
+
+    def __init__(self, near: apsw.Connection, span: Span, cold: ColdStore) -> None:
         self._near = near
         self._span = span
+        self._cold = cold
 
     async def get(self, seqs: Sequence[int]) -> dict[int, StoredText]:
         found: dict[int, StoredText] = {}
         for seq in seqs:
             for row in self._near.execute(SQL["get_text"], (self._span.position(seq),)):
                 found[seq] = StoredText(*row)
-        return found
+        missing = [seq for seq in seqs if seq not in found]
+        return found | await self._cold.get(missing) if missing else found
 
     async def read(self, *, after: int, limit: int) -> Sequence[StoredText]:
         rows = self._near.execute(SQL["read_texts"], (self._span.position(after), self._span.end, limit))
-        return [StoredText(*row) for row in rows]
+        hot = [StoredText(*row) for row in rows]
+        cold = await self._cold.read(after=after, limit=limit)
+        return hot_and_cold(hot, cold, limit) if cold else hot

@@ -86,8 +86,8 @@ SELECT position & 0xffffffff, registration, status, authority, credential FROM a
 
 -- name: put_unit
 INSERT INTO units (position, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-                   committed_seq, archived_epoch, echo_of, trust)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+                   committed_seq, archived_epoch, echo_of, trust, purged_seq)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: set_unit_status
 UPDATE units SET status = ? WHERE position = ?;
@@ -98,28 +98,28 @@ UPDATE units SET mode = 'committed', status = 'active', epoch = ?, committed_seq
 
 -- name: find_unit
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-       committed_seq, archived_epoch, echo_of, trust
+       committed_seq, archived_epoch, echo_of, trust, purged_seq
     FROM units WHERE id = ? AND position >> 32 = ?;
 
 -- name: get_unit
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-       committed_seq, archived_epoch, echo_of, trust
+       committed_seq, archived_epoch, echo_of, trust, purged_seq
     FROM units WHERE position = ?;
 
 -- name: scan_units
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-       committed_seq, archived_epoch, echo_of, trust
+       committed_seq, archived_epoch, echo_of, trust, purged_seq
     FROM units WHERE position > ? AND position <= ? ORDER BY position LIMIT ?;
 
 -- name: unit_columns
 SELECT position & 0xffffffff, mode, type, status, epoch, agent, registration, coalesce(session, 0), coalesce(task, 0),
        score, coalesce(committed_seq, 0), coalesce(archived_epoch, 0), coalesce(echo_of, 0),
-       coalesce(trust, 4)  -- DEFAULT_AUTHORITY
+       coalesce(trust, 4), coalesce(purged_seq, 0)  -- 4: DEFAULT_AUTHORITY
     FROM units WHERE position > ? AND position <= ? ORDER BY position LIMIT ?;
 
 -- name: drafted_units
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
-       committed_seq, archived_epoch, echo_of, trust
+       committed_seq, archived_epoch, echo_of, trust, purged_seq
     FROM units WHERE (mode = 'draft' OR committed_seq IS NOT NULL) AND position > ? AND position <= ? ORDER BY position;
 
 -- name: count_units_of
@@ -160,6 +160,32 @@ INSERT INTO relations (source, place, type, target) VALUES (?, ?, ?, ?);
 
 -- name: all_relations
 SELECT source & 0xffffffff, place, type, target FROM relations WHERE source > ? AND source <= ? ORDER BY source, place;
+
+-- name: archive_unit
+UPDATE units SET archived_epoch = ? WHERE position = ?;
+
+-- name: purge_unit
+UPDATE units SET purged_seq = ? WHERE position = ?;
+
+-- name: put_compaction
+INSERT INTO compactions (position, id, strategy, state, units, syntheses, bytes, ended_seq)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: end_compaction
+UPDATE compactions SET state = ?, units = ?, syntheses = ?, bytes = ?, ended_seq = ? WHERE position = ?;
+
+-- name: all_compactions
+SELECT position & 0xffffffff, id, strategy, state, units, syntheses, bytes, ended_seq
+    FROM compactions WHERE position > ? AND position <= ? ORDER BY position;
+
+-- name: put_guard
+INSERT INTO guards (unit, guard) VALUES (?, ?) ON CONFLICT DO NOTHING;
+
+-- name: drop_guard
+DELETE FROM guards WHERE unit = ? AND guard = ?;
+
+-- name: all_guards
+SELECT unit & 0xffffffff, guard FROM guards WHERE unit > ? AND unit <= ? ORDER BY unit, guard;
 
 -- name: put_member
 INSERT INTO members (session, agent) VALUES (?, ?) ON CONFLICT DO NOTHING;

@@ -2,16 +2,19 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import apsw
 
+from fieldstone.backends.sqlite.cold import SqliteCold, SqliteColdFile
 from fieldstone.backends.sqlite.file import SqliteFile
 from fieldstone.backends.sqlite.log import SQL, Span, SqliteContent, SqliteLog
 from fieldstone.backends.sqlite.marks import SqliteMarks
 from fieldstone.backends.sqlite.replies import SqliteReplies
+from fieldstone.backends.sqlite.room import Room
 from fieldstone.backends.sqlite.text_index import SqliteTextIndex
 from fieldstone.backends.sqlite.vectors import SqliteVectors
 from fieldstone.backends.sqlite.views import SqliteViews, erase_views, write_changes
@@ -20,16 +23,20 @@ from fieldstone.ports.log import FIELD_STREAM, GENESIS_HASH, FieldKey
 from fieldstone.ports.store import Commit, FieldOpen, UnknownField
 from fieldstone.ports.views import Change
 
+T = TypeVar("T")
+
 
 class SqliteStores:
     """The fields of a file that is open for as long as this is, whether or not any field is."""
 
     def __init__(self, file: SqliteFile, lease: Lease) -> None:
         self._file = file
+        self._cold = SqliteColdFile(file.path)
         self._lease = lease
         self._opened: dict[FieldKey, SqliteStore] = {}
         self._opening = asyncio.Lock()
         file.hold()
+        self._cold.hold()
 
     async def fields(self) -> Sequence[FieldKey]:
         query = "SELECT tenant, field FROM streams WHERE name = ? ORDER BY tenant, field"
@@ -41,7 +48,7 @@ class SqliteStores:
                 raise FieldOpen(f"{key.field!r} of {key.tenant!r} is open already.")
             if create and _find_stream(self._file, key) is None:
                 await self._file.write(lambda writer: _create_stream(writer, key))
-            self._opened[key] = SqliteStore(self._file, key)
+            self._opened[key] = SqliteStore(self._file, key, self._cold)
             return self._opened[key]
 
     def announce(self, holder: Holder) -> None:
@@ -52,20 +59,25 @@ class SqliteStores:
             try:
                 for store in self._opened.values():
                     await store.close()
+                self._cold.release()
                 await self._file.release()
             finally:
                 self._lease.release()
 
 
 class SqliteStore:
-    """One field of a file, which it holds until it is closed. A field that is not there is `UnknownField`."""
+    """One field of a file and the cold one beside it, which it holds until it is closed.
+
+    A field that is not there is `UnknownField`.
+    """
 
     durable = True
 
-    def __init__(self, file: SqliteFile, key: FieldKey) -> None:
+    def __init__(self, file: SqliteFile, key: FieldKey, cold: SqliteColdFile) -> None:
         self.key = key
         self.closed = False
         self._file = file
+        self._cold_file = cold
         self._near = file.near
         stream = _find_stream(file, key)
         if stream is None:
@@ -73,24 +85,28 @@ class SqliteStore:
         self.digest_key, self._head_seq = stream.digest_key, stream.head_seq
         self._span = Span(stream.number)
         self.log = SqliteLog(self._near, self._span)
-        self.texts = SqliteContent(self._near, self._span)
+        self.cold = SqliteCold(cold, self._span, self.digest_key, self._hash_at)
+        self.texts = SqliteContent(self._near, self._span, self.cold)
         self.views = SqliteViews(self._near, self._span)
         self.replies = SqliteReplies(self._near, self._span, file.write)
         self.text_index = SqliteTextIndex(file.index, stream.number, self._hash_at)
         self.marks = SqliteMarks(self._near, self._span, file.write)
-        self.vectors = SqliteVectors(file.path, self._near, self._span, file.write)
+        self.vectors = SqliteVectors(file.path, self._near, self._span, self._write_everyday)
+        self._room = Room()
         file.hold()
+        cold.hold()
         self._holding = True
 
     @classmethod
     def open(cls, path: Path, key: FieldKey, *, max_bytes: int | None = None, create: bool = True) -> Self:
         """One field, and a file for it alone, which is closed with it. With `create` False no field is made."""
-        file = SqliteFile(path, max_bytes=max_bytes)
+        file, cold = SqliteFile(path, max_bytes=max_bytes), SqliteColdFile(path)
         try:
             if create and _find_stream(file, key) is None:
                 file.transact(lambda writer: _create_stream(writer, key))
-            return cls(file, key)
-        except BaseException:  # why: whatever it was, nobody else has the file
+            return cls(file, key, cold)
+        except BaseException:  # why: whatever it was, nobody else has the files
+            cold.close()
             file.close()
             raise
 
@@ -108,36 +124,54 @@ class SqliteStore:
                 write_changes(writer, self._span, batch)
 
     async def scour(self) -> bool:
-        parts = (await self.text_index.scour(), await self._file.scour())
+        parts = (await self.text_index.scour(), await self.cold.scour(), await self._file.scour())
         return all(parts)
 
     async def bytes_used(self) -> int:
-        return self._file.bytes_used()
+        return self._file.bytes_used() + await self.cold.bytes_used()
 
     async def close(self) -> None:
         if self._holding:
             self._holding = False
+            self._cold_file.release()
             await self._file.release()
             self.closed = True
 
+    async def _write_everyday(self, work: Callable[[apsw.Connection], T]) -> T:
+        def within_room(writer: apsw.Connection) -> T:
+            with self._room.for_everyday(writer):
+                done = work(writer)
+            return done
+
+        return await self._file.write(within_room)
+
     def _insert(self, writer: apsw.Connection, commit: Commit) -> None:
-        entries, base = commit.entries, self._span.base
+        entries = commit.entries
         if any(entry.seq != seq for seq, entry in enumerate(entries, self._head_seq + 1)):
             raise ValueError(f"entry {entries[0].seq} does not continue the log, whose head is {self._head_seq}")
+        with nullcontext() if commit.makes_room else self._room.for_everyday(writer):
+            self._insert_rows(writer, commit)
+
+    def _insert_rows(self, writer: apsw.Connection, commit: Commit) -> None:
+        entries, base = commit.entries, self._span.base
+        gone = set(commit.erased_texts)
+        if gone:  # first: on a full store the rest is written where they were
+            writer.executemany(SQL["erase_text"], [(base | seq,) for seq in gone])
         if entries:
             writer.executemany(SQL["insert_entry"], [(base | seq, body, link) for seq, body, link in entries])
             head = entries[-1]
             writer.execute(SQL["move_head"], (head.seq, head.hash, self._span.stream_no))
         if commit.texts:
-            writer.executemany(SQL["insert_text"], [(base | seq, salt, body) for seq, salt, body in commit.texts])
+            texts = [(base | seq, salt, body) for seq, salt, body in commit.texts if seq not in gone]
+            writer.executemany(SQL["insert_text"], texts)
         for seq, salt, body in commit.replaced_texts:
-            writer.execute(SQL["replace_text"], (base | seq, salt, body))
+            if seq not in gone:
+                writer.execute(SQL["replace_text"], (base | seq, salt, body))
         write_changes(writer, self._span, commit.changes)
         if commit.replies:
             self.replies.insert(writer, commit.replies)
-        for seq in commit.erased_texts:
-            writer.execute(SQL["erase_text"], (base | seq,))
-            writer.execute(SQL["drop_hint"], (base | seq,))
+        if gone:
+            writer.executemany(SQL["drop_hint"], [(base | seq,) for seq in gone])
 
     def _inserted(self, commit: Commit) -> None:
         if commit.entries:

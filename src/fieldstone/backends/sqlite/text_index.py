@@ -2,8 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Final, TypeVar
@@ -18,6 +20,8 @@ from fieldstone.ports.text_index import Document, Postings, prune
 READERS: Final = 2  # as many searches at once as there are cores to run them
 KNOWN_FREQUENCIES: Final = 100_000  # cached terms; a lookup walks the term's whole posting list
 STALE_GROWTH: Final = 1.1  # frequencies are looked up again once the index has grown by this much
+EVERYDAY: Final = "NORMAL"  # how far writes are synchronised: what a power cut takes away is indexed again
+MERGE_PAGES: Final = 64  # written in one step of rewriting: about 20 ms, and other writes come in between
 
 HashAt = Callable[[int], bytes | None]  # the log's hash at a seq
 T = TypeVar("T")
@@ -37,15 +41,18 @@ class SqliteIndexFile:
         self._reader = threading.local()
         self._reader_connections: list[apsw.Connection] = []
 
-    async def write(self, work: Callable[[apsw.Connection], None], then: Callable[[], None]) -> None:
+    async def write(
+        self, work: Callable[[apsw.Connection], T], then: Callable[[], None], *, durable: bool = False
+    ) -> T:
         """`work` in one transaction. `then` follows, and before anything else is written."""
 
-        def transact() -> None:
-            with full_as_storage_full(), self._writer:
-                work(self._writer)
+        def transact() -> T:
+            with full_as_storage_full(), self._synchronous("FULL" if durable else EVERYDAY), self._writer:
+                done = work(self._writer)
             then()
+            return done
 
-        await asyncio.get_running_loop().run_in_executor(self._writer_thread, transact)
+        return await asyncio.get_running_loop().run_in_executor(self._writer_thread, transact)
 
     async def empty_journal(self) -> bool:
         loop = asyncio.get_running_loop()
@@ -73,6 +80,14 @@ class SqliteIndexFile:
         self.near.close()
         self._writer.close()
 
+    @contextmanager
+    def _synchronous(self, mode: str) -> Iterator[None]:
+        self._writer.execute(f"PRAGMA synchronous={mode}")
+        try:
+            yield
+        finally:
+            self._writer.execute(f"PRAGMA synchronous={EVERYDAY}")
+
     def _open(self) -> apsw.Connection:
         """An index file that cannot be read is of no use to anyone: it is made again."""
         try:
@@ -86,7 +101,7 @@ class SqliteIndexFile:
         connection = apsw.Connection(str(self._path))
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")  # what a power cut takes away is indexed again
+        connection.execute(f"PRAGMA synchronous={EVERYDAY}")
         connection.execute("PRAGMA secure_delete=ON")
         with full_as_storage_full(), connection:
             connection.execute((resources.files(__package__) / "text_index.sql").read_text())
@@ -127,9 +142,7 @@ class SqliteTextIndex:
             if self._position == 0:
                 self._begin(writer)
             # Single statements for the whole batch: SQLite works without Python, and the event loop goes on.
-            in_batch = "SELECT value ->> 0 FROM json_each(?)"
-            count = f"SELECT count(*) FROM {self._table}_docsize WHERE id IN ({in_batch})"
-            known: int = writer.execute(count, (batch,)).get
+            known = self._count(writer, "SELECT value ->> 0 FROM json_each(?)", batch)
             rows = "SELECT value ->> 0, value ->> 1 FROM json_each(?)"
             writer.execute(f"INSERT OR REPLACE INTO {self._table} (rowid, text) {rows}", (batch,))
             writer.execute(
@@ -139,27 +152,44 @@ class SqliteTextIndex:
 
         await self._file.write(insert, lambda: self._move_to(position))
 
+    async def remove(self, seqs: Sequence[int]) -> None:
+        gone = json.encode(list(seqs)).decode()
+        in_batch = "SELECT value FROM json_each(?)"
+
+        def delete(writer: apsw.Connection) -> None:
+            if self._position == 0:
+                return
+            known = self._count(writer, in_batch, gone)
+            writer.execute(f"DELETE FROM {self._table} WHERE rowid IN ({in_batch})", (gone,))
+            writer.execute(
+                "UPDATE text_indexes SET documents = documents - ? WHERE stream_no = ?", (known, self._stream_no)
+            )
+
+        await self._file.write(delete, self._forget_frequencies, durable=True)
+
     async def search(self, queries: Sequence[Sequence[str]], *, most_postings: int) -> Sequence[Postings]:
         if self._position == 0 or not any(queries):
             return [Postings(self._position, 0, dict.fromkeys(words, 0), {}) for words in queries]
         return await self._file.read(lambda reader: self._search(reader, queries, most_postings))
 
     async def scour(self) -> bool:
-        """Write the index anew without what was deleted from it: a table like this one only marks a row as gone."""
+        """Write the index anew without what was deleted from it: a table like this one only marks a row as gone.
 
-        def rewrite(writer: apsw.Connection) -> None:
-            if self._position:
-                writer.execute(f"INSERT INTO {self._table} ({self._table}) VALUES ('optimize')")
-            else:
-                self._begin(writer)  # what the index of another history has left there goes, too
-
-        await self._file.write(rewrite, lambda: None)
-        self._frequencies = {}
+        In steps, so that nobody waits long. With the first one the whole index is to become one piece, which is what a
+        negative number means; the others go on with it.
+        """
+        if self._position:
+            pages = -MERGE_PAGES
+            while await self._file.write(partial(self._merge, pages), lambda: None):
+                pages = MERGE_PAGES
+        else:
+            await self._file.write(self._begin, lambda: None)  # what an index of another history has left there goes
+        self._forget_frequencies()
         return await self._file.empty_journal()
 
     async def clear(self) -> None:
         await self._file.write(self._begin, lambda: self._move_to(0))
-        self._frequencies = {}
+        self._forget_frequencies()
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -185,8 +215,22 @@ class SqliteTextIndex:
             (self._stream_no,),
         )
 
+    def _merge(self, pages: int, writer: apsw.Connection) -> bool:
+        """Whether there was anything to do. FTS5's own bookkeeping is one change."""
+        before = writer.total_changes()
+        writer.execute(f"INSERT INTO {self._table} ({self._table}, rank) VALUES ('merge', ?)", (pages,))
+        return writer.total_changes() - before > 1
+
+    def _count(self, writer: apsw.Connection, seqs: str, batch: str) -> int:
+        """How many of these are in the index."""
+        known: int = writer.execute(f"SELECT count(*) FROM {self._table}_docsize WHERE id IN ({seqs})", (batch,)).get
+        return known
+
     def _move_to(self, position: int) -> None:
         self._position = position
+
+    def _forget_frequencies(self) -> None:
+        self._frequencies, self._frequencies_at = {}, 0
 
     # --- searching ---------------------------------------------------------------------------------------------------
 

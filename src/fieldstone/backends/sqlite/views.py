@@ -11,15 +11,22 @@ from fieldstone.core.events import NameKind
 from fieldstone.core.vocabulary import ConflictStatus
 from fieldstone.ports.views import (
     AgentRow,
+    ArchiveUnits,
     Change,
     CommitUnit,
+    CompactionRow,
     ConflictRow,
+    DropGuard,
     DropMember,
+    EndCompaction,
     KeepHint,
     MarkEcho,
     MemberRow,
+    PurgeUnits,
     PutAgent,
+    PutCompaction,
     PutConflict,
+    PutGuard,
     PutMember,
     PutName,
     PutRelation,
@@ -27,10 +34,22 @@ from fieldstone.ports.views import (
     RelationRow,
     ReplaceName,
     ResolveConflict,
+    RestoreUnits,
     SetUnitStatus,
     UnitBatch,
     UnitRow,
     unit_batch,
+)
+
+_ALL_ROWS: Final = (
+    "all_agents",
+    "scan_units",
+    "all_conflicts",
+    "all_hints",
+    "all_relations",
+    "all_members",
+    "all_compactions",
+    "all_guards",
 )
 
 
@@ -85,6 +104,12 @@ class SqliteViews:
     async def relations(self) -> Sequence[RelationRow]:
         return [RelationRow(*row) for row in self._all("all_relations")]
 
+    async def compactions(self) -> Sequence[CompactionRow]:
+        return [CompactionRow(*row) for row in self._all("all_compactions")]
+
+    async def guards(self) -> Sequence[PutGuard]:
+        return [PutGuard(*row) for row in self._all("all_guards")]
+
     async def members(self) -> Sequence[MemberRow]:
         return [MemberRow(*row) for row in self._all("all_members")]
 
@@ -96,7 +121,7 @@ class SqliteViews:
         names = "SELECT number, kind, digest FROM names WHERE stream_no = ? ORDER BY number"
         for row in self._near.execute(names, (self._span.stream_no,)):
             digest.update(repr(row).encode())
-        for query in ("all_agents", "scan_units", "all_conflicts", "all_hints", "all_relations", "all_members"):
+        for query in _ALL_ROWS:
             bounds = (self._span.base, self._span.end) + ((-1,) if query == "scan_units" else ())
             for row in self._near.execute(SQL[query], bounds):
                 digest.update(repr(row).encode())
@@ -109,18 +134,39 @@ class SqliteViews:
 def write_changes(connection: apsw.Connection, span: Span, changes: Sequence[Change]) -> None:
     """Write changes in bulk, kind by kind, in the order of `_STATEMENTS`: rows are made before they are altered."""
     by_kind: dict[type[Change], list[Change]] = {}
+    of_many: list[Change] = []
     for change in changes:
-        by_kind.setdefault(type(change), []).append(change)
+        if isinstance(change, ArchiveUnits | RestoreUnits | PurgeUnits):
+            of_many.append(change)
+        else:
+            by_kind.setdefault(type(change), []).append(change)
     for kind, statements in _STATEMENTS.items():
         if found := by_kind.get(kind):
             for query, bindings in statements:
                 connection.executemany(SQL[query], [bindings(change, span) for change in found])
+    for change in of_many:
+        _write_many(connection, span, change)
+
+
+def _write_many(connection: apsw.Connection, span: Span, change: Change) -> None:
+    """One change of many units, in the order in which they came: what is archived may be restored in the same group."""
+    match change:
+        case ArchiveUnits(units, epoch):
+            rows = [(epoch, span.base | unit) for unit in units]
+            connection.executemany(SQL["archive_unit"], rows)
+        case RestoreUnits(units):
+            connection.executemany(SQL["archive_unit"], [(None, span.base | unit) for unit in units])
+        case PurgeUnits(units, seq):
+            connection.executemany(SQL["purge_unit"], [(seq, span.base | unit) for unit in units])
+        case _:
+            raise TypeError(f"{change} is of single rows")
 
 
 def erase_views(connection: apsw.Connection, span: Span) -> None:
-    for table in ("agents", "units", "conflicts", "hints"):
+    for table in ("agents", "units", "conflicts", "hints", "compactions"):
         connection.execute(f"DELETE FROM {table} WHERE position > ? AND position <= ?", (span.base, span.end))
     connection.execute("DELETE FROM relations WHERE source > ? AND source <= ?", (span.base, span.end))
+    connection.execute("DELETE FROM guards WHERE unit > ? AND unit <= ?", (span.base, span.end))
     connection.execute("DELETE FROM members WHERE session > ? AND session <= ?", (span.base, span.end))
     connection.execute("DELETE FROM names WHERE stream_no = ?", (span.stream_no,))
 
@@ -128,7 +174,7 @@ def erase_views(connection: apsw.Connection, span: Span) -> None:
 Bindings = Callable[[Any, Span], tuple[Any, ...]]
 
 
-def _row_at_its_position(change: PutAgent | PutUnit | PutConflict, span: Span) -> tuple[Any, ...]:
+def _row_at_its_position(change: PutAgent | PutUnit | PutConflict | PutCompaction, span: Span) -> tuple[Any, ...]:
     return (span.base | change.row[0], *change.row[1:])
 
 
@@ -160,6 +206,14 @@ def _resolve(change: ResolveConflict, span: Span) -> tuple[Any, ...]:
     return (*change[1:], span.base | change.conflict)
 
 
+def _guard(change: PutGuard | DropGuard, span: Span) -> tuple[Any, ...]:
+    return (span.base | change.unit, change.guard)
+
+
+def _end(change: EndCompaction, span: Span) -> tuple[Any, ...]:
+    return (*change[1:], span.base | change.compaction)
+
+
 def _member(change: PutMember | DropMember, span: Span) -> tuple[Any, ...]:
     return (span.base | change.row.session, change.row.agent)
 
@@ -179,6 +233,10 @@ _STATEMENTS: Final[dict[type[Change], tuple[tuple[str, Bindings], ...]]] = {
     MarkEcho: (("mark_echo", _echo),),
     PutConflict: (("put_conflict", _row_at_its_position),),
     ResolveConflict: (("resolve_conflict", _resolve),),
+    PutCompaction: (("put_compaction", _row_at_its_position),),
+    EndCompaction: (("end_compaction", _end),),
+    PutGuard: (("put_guard", _guard),),
+    DropGuard: (("drop_guard", _guard),),
     PutMember: (("put_member", _member),),
     DropMember: (("drop_member", _member),),
     KeepHint: (("keep_hint", _hint),),

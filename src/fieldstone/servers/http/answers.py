@@ -12,6 +12,7 @@ from fieldstone.wire.errors import ErrorBody, error_body, http_status
 
 JSON: Final = b"application/json"
 JSON_LINES: Final = b"application/jsonl"
+EVENT_STREAM: Final = b"text/event-stream"
 HTML: Final = b"text/html; charset=utf-8"
 
 Header = tuple[bytes, bytes]

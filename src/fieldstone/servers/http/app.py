@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from fieldstone.core.errors import NotFound, ShuttingDown
 from fieldstone.servers.auth.keys import Keys
-from fieldstone.servers.http import inspect, secrets
+from fieldstone.servers.http import compactions, inspect, secrets
 from fieldstone.servers.http.answers import HTML, Answer, reply
 from fieldstone.servers.http.body import drain
 from fieldstone.servers.http.docs_page import docs_page
@@ -132,6 +132,15 @@ def _answering(keys: Keys) -> dict[str, Handler]:
         "rebuild": inspect.rebuild,
         "export": inspect.export,
         "take_in": inspect.take_in,
+        "compaction": compactions.compaction,
+        "cancel_compaction": compactions.cancel_compaction,
+        "compaction_events": compactions.compaction_events,
+        "restore": compactions.restore,
+        "set_hold": compactions.guarding("hold"),
+        "lift_hold": compactions.unguarding("hold"),
+        "set_pin": compactions.guarding("pin"),
+        "lift_pin": compactions.unguarding("pin"),
+        "lineage": compactions.lineage,
         "secrets": secrets.secrets,
         "put_secret": secrets.put_secret,
         "drop_secret": secrets.drop_secret,

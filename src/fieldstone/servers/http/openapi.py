@@ -36,6 +36,7 @@ REFUSALS: Final = {
     403: "The agent is not registered or may not do this, or the request comes from a foreign web page.",
     404: "There is no such unit or conflict.",
     409: "The id is taken, or the present status does not allow this step.",
+    410: "The unit was purged; its tombstone is beside the message.",
     413: "The body is larger than the server takes.",
     422: "An id or a text holds what looks like a secret.",
     429: "The credential has used up its rate or its quota.",
@@ -48,6 +49,7 @@ REFUSALS: Final = {
 OF_EVERY_ROUTE: Final = (401, 403, 429, 500, 503)
 EXAMPLES: Final[dict[str, Schema]] = {
     "put_secret": {"value": "what must never be stored", "scope": {"tenant": True}},
+    "restore": {"unit_ids": ["mem-0198c3f1a7de55b20198c3f1a7de55b2"]},
     "create_key": {"tenant": "local", "authority": 4, "agents": ["ada"], "expires": "2030-01-31T12:00:00Z"},
 }
 OF_OPERATIONS: Final = (400, 404, 409, 413, 422, 501, 504, 507)
@@ -201,6 +203,8 @@ def _inspection(route: InspectionRoute) -> Schema:
         described["requestBody"] = _json_body(_of_type(route.body), EXAMPLES[route.name])
     if route.status == 204:
         done: Schema = {"description": "Done."}
+    elif route.name == "compaction_events":
+        done = {"description": "Steps.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
     elif route.reply is None:
         done = {"description": "One entry a line.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}
     else:

@@ -6,12 +6,14 @@ from typing import Final
 
 import structlog
 from msgspec import DecodeError, Raw, json
+from starlette.types import Scope
 
 from fieldstone.core.errors import FieldError, InternalError, InvalidEnvelope, with_message
-from fieldstone.core.replies import Reply
+from fieldstone.core.replies import CompactionProgress, Reply
 from fieldstone.core.requests import Attune, Detect, Message
 from fieldstone.servers.http.answers import Answer, refusal, reply
 from fieldstone.servers.http.body import read_body
+from fieldstone.servers.http.compactions import Begun
 from fieldstone.servers.http.endpoint import Handler, unbuilt
 from fieldstone.servers.http.entrance import Visit
 from fieldstone.wire.errors import ErrorBody, error_body
@@ -39,6 +41,8 @@ class Operations:
                 message = decode_message(body, operation, visit.caller)
             except BadMessage as bad:
                 raise bad.error from None
+            if operation == "COMPACT" and _prefers_async(visit.scope):
+                return _begun(await visit.field.begin_compaction(message))
             return reply(await visit.field.send(message))
 
         return answer
@@ -57,6 +61,17 @@ class Operations:
             return reply(await visit.field.send(message))._replace(operation=message.operation)
         except FieldError as error:
             return refusal(_scrubbed(visit, error), message.operation)._replace(operation=message.operation)
+
+
+def _prefers_async(scope: Scope) -> bool:
+    return any(name == b"prefer" and b"respond-async" in value.lower() for name, value in scope["headers"])
+
+
+def _begun(progress: CompactionProgress) -> Answer:
+    """A dry run, and one that matches nothing, begin nothing: they are answered at once."""
+    if not progress.compaction_id:
+        return reply(progress.result)
+    return reply(Begun(progress.compaction_id), 202)
 
 
 async def _send_all(visit: Visit, envelopes: Sequence[Raw]) -> list[Reply | ErrorBody]:

@@ -5,12 +5,14 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from fieldstone.audit.verify import Verification
-from fieldstone.core.replies import FieldStatus
+from fieldstone.core.replies import CompactionProgress, FieldStatus, Lineage
 from fieldstone.core.units import MemoryUnit
+from fieldstone.core.vocabulary import Guard
 from fieldstone.field.field import LogPage
 from fieldstone.field.sweep import Swept
 from fieldstone.field.transfer import Imported
 from fieldstone.servers.auth.keys import NewKey
+from fieldstone.servers.http.compactions import Restore, Restored
 from fieldstone.servers.http.inspect import Agents, Conflicts, Views
 from fieldstone.servers.http.keys import KeyList, KeyOnce
 from fieldstone.servers.http.secrets import NewSecret, SecretList
@@ -45,17 +47,55 @@ class UnbuiltRoute(Struct, frozen=True):
     name: str
 
 
+def _guard_routes(guard: Guard) -> tuple[InspectionRoute, InspectionRoute]:
+    path, refusals = f"/v1/units/{{id}}/{guard}", (404, 410, 413, 507)
+    return (
+        InspectionRoute(
+            "PUT", path, f"set_{guard}", "No compaction touches the unit from now on.", refusals=refusals, status=204
+        ),
+        InspectionRoute(
+            "DELETE", path, f"lift_{guard}", "Compactions may touch the unit again.", refusals=refusals, status=204
+        ),
+    )
+
+
 INSPECTION_ROUTES: Final = (
     InspectionRoute("GET", "/v1/field/status", "status", "How the field is: its clock, counts and store.", FieldStatus),
     InspectionRoute("GET", "/v1/agents", "agents", "Every agent that ever registered.", Agents),
     InspectionRoute("GET", "/v1/conflicts", "conflicts", "The conflicts, by status.", Conflicts, (400,)),
-    InspectionRoute("GET", "/v1/units/{id}", "unit", "One memory unit.", MemoryUnit, (404,)),
+    InspectionRoute("GET", "/v1/units/{id}", "unit", "One memory unit.", MemoryUnit, (404, 410)),
     InspectionRoute("GET", "/v1/log", "log", "Entries of the log, page by page.", LogPage, (400,)),
     InspectionRoute("POST", "/v1/verify", "verify", "Is every entry and text as it was written?", Verification, (413,)),
     InspectionRoute("POST", "/v1/rebuild", "rebuild", "Throw the views away and build them again.", Views, (413, 507)),
     InspectionRoute("GET", "/v1/export", "export", "The log with its texts, as JSON lines."),
     InspectionRoute(
         "POST", "/v1/import", "take_in", "Take in lines of an export, at most 10 MB.", Imported, (400, 413, 507)
+    ),
+    InspectionRoute("GET", "/v1/compactions/{id}", "compaction", "Where a compaction is.", CompactionProgress, (404,)),
+    InspectionRoute(
+        "DELETE",
+        "/v1/compactions/{id}",
+        "cancel_compaction",
+        "Cancel a compaction: it stops after the step it is in.",
+        CompactionProgress,
+        (404, 413),
+    ),
+    InspectionRoute(
+        "GET", "/v1/compactions/{id}/events", "compaction_events", "Its progress, as server-sent events.", None, (404,)
+    ),
+    InspectionRoute(
+        "POST",
+        "/v1/restore",
+        "restore",
+        "Bring archived units back.",
+        Restored,
+        (400, 404, 410, 413, 507),
+        Restore,
+    ),
+    *_guard_routes("hold"),
+    *_guard_routes("pin"),
+    InspectionRoute(
+        "GET", "/v1/units/{id}/lineage", "lineage", "What it was made from, and into.", Lineage, (404, 410)
     ),
     InspectionRoute("GET", "/v1/secrets", "secrets", "Known secrets: their ids and scopes.", SecretList),
     InspectionRoute(
@@ -100,12 +140,6 @@ INSPECTION_ROUTES: Final = (
 UNBUILT_ROUTES: Final = (
     UnbuiltRoute(("GET",), "/v1/subscriptions/{id}/events", "Push by server-sent events"),
     UnbuiltRoute(("GET",), "/v1/subscriptions/{id}/ws", "Push by WebSocket"),
-    UnbuiltRoute(("GET", "DELETE"), "/v1/compactions/{id}", "Compaction in the background"),
-    UnbuiltRoute(("GET",), "/v1/compactions/{id}/events", "Progress of a compaction"),
-    UnbuiltRoute(("POST",), "/v1/restore", "Restoring archived units"),
-    UnbuiltRoute(("PUT", "DELETE"), "/v1/units/{id}/hold", "Holding a unit"),
-    UnbuiltRoute(("PUT", "DELETE"), "/v1/units/{id}/pin", "Pinning a unit"),
-    UnbuiltRoute(("GET",), "/v1/units/{id}/lineage", "The lineage of a unit"),
     UnbuiltRoute(("GET", "PUT"), "/v1/retention", "Retention policies"),
     UnbuiltRoute(("POST",), "/v1/retention/plan", "Planning retention"),
     UnbuiltRoute(("POST",), "/v1/retention/apply", "Applying retention"),

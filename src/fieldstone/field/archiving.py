@@ -1,0 +1,104 @@
+"""Into cold storage, and back: texts and words move, the log says so, and nothing is lost on the way.
+
+The copy is on disk before the original goes, in both directions; so a crash leaves at worst one copy too many, which
+the next step writes over.
+"""
+
+from collections.abc import Sequence
+
+from fieldstone.core.errors import UnitNotFound
+from fieldstone.core.events import UnitsArchived, UnitsRestored, UnitTexts, decode_texts
+from fieldstone.core.replies import Reply
+from fieldstone.core.text import CleanText
+from fieldstone.field.desk import Desk, Draft
+from fieldstone.field.state import FieldState
+from fieldstone.field.synthesis import Synthesizing
+from fieldstone.field.work import NO_ANSWER, Wordless
+from fieldstone.field.writer import Writer
+from fieldstone.ports.log import StoredText
+from fieldstone.projections.cold_follower import ColdFollower
+
+
+class Archive:
+    def __init__(self, state: FieldState, writer: Writer, cold: ColdFollower) -> None:
+        self._state = state
+        self._writer = writer
+        self._cold = cold
+
+    async def put(self, units: Sequence[int], compaction: int) -> tuple[int, int]:
+        """How many units went, and how many bytes of text left the hot store."""
+        async with self._state.rewriting:
+            stored = await self.copy(units)
+            archiving = Archiving(compaction, units)
+            await self._writer.submit(archiving)
+            await self.follow(stored, archiving.archived, archiving.entry)
+        return len(archiving.archived), sum(len(stored[seq].body) for seq in archiving.archived if seq in stored)
+
+    async def put_as(self, work: Synthesizing, units: Sequence[int]) -> int:
+        """The same, with the synthesis that stands for them in the same step. The bytes that left; 0: nothing did."""
+        async with self._state.rewriting:
+            stored = await self.copy(units)
+            await self._writer.submit(work)
+            if not work.unit:
+                return 0
+            await self.follow(stored, units, work.entry)
+        return sum(len(each.body) for each in stored.values())
+
+    async def copy(self, units: Sequence[int]) -> dict[int, StoredText]:
+        """On disk in the cold part when it returns. The originals are still there."""
+        stored = await self._state.store.texts.get(units)
+        await self._state.store.cold.put([stored[seq] for seq in sorted(stored)])
+        return stored
+
+    async def follow(self, stored: dict[int, StoredText], archived: Sequence[int], entry: int) -> None:
+        texts = {seq: decode_texts(stored[seq].body, UnitTexts) for seq in archived if seq in stored}
+        if texts:
+            await self._cold.cool(texts, entry)
+        await self._cold.mark(self._state.head.seq)
+
+    async def restore(self, units: Sequence[int], by: int | None) -> int:
+        async with self._state.rewriting:
+            stored = await self._state.store.cold.get(units)
+            restoring = Restoring(units, list(stored.values()), by)
+            await self._writer.submit(restoring)
+            restored = {seq: stored[seq] for seq in restoring.restored if seq in stored}
+            await self._cold.warm({seq: decode_texts(each.body, UnitTexts) for seq, each in restored.items()})
+            await self._cold.mark(self._state.head.seq)
+        return len(restoring.restored)
+
+
+class Archiving(Wordless):
+    """Units whose copies lie in cold storage leave the hot one, as far as they are still to go."""
+
+    def __init__(self, compaction: int, units: Sequence[int]) -> None:
+        self._compaction = compaction
+        self._units = units
+        self.archived: list[int] = []
+        self.entry = 0
+
+    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
+        draft = desk.quiet_draft(desk.epoch)
+        self.archived = [seq for seq in self._units if desk.is_to_go(await desk.unit_at(seq))]
+        if self.archived:
+            self.entry = draft.append(UnitsArchived(compaction=self._compaction, units=tuple(self.archived)))
+            draft.erased += self.archived
+        return draft, NO_ANSWER
+
+
+class Restoring(Wordless):
+    def __init__(self, units: Sequence[int], stored: Sequence[StoredText], by: int | None) -> None:
+        self._units = units
+        self._stored = {each.seq: each for each in stored}
+        self._by = by
+        self.restored: list[int] = []
+
+    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
+        draft = desk.draft(desk.epoch)
+        rows = [await desk.unit_at(seq) for seq in self._units]
+        if any(row.purged_seq is not None for row in rows):
+            raise UnitNotFound
+        self.restored = [row.seq for row in rows if row.archived_epoch is not None]
+        if self.restored:
+            draft.append(UnitsRestored(units=tuple(self.restored), by=self._by))
+            draft.replaced += [self._stored[seq] for seq in self.restored if seq in self._stored]
+        return draft, NO_ANSWER

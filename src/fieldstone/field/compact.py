@@ -1,0 +1,312 @@
+"""COMPACT: memory that shrinks without losing its history."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal
+
+import structlog
+from msgspec import UNSET, UnsetType, json
+
+from fieldstone.compaction.plan import Selection
+from fieldstone.core.agents import AgentFacts
+from fieldstone.core.authority import COMPACT, PURGE, check_authority
+from fieldstone.core.errors import FieldError, NotFound, ShuttingDown, UnitNotFound
+from fieldstone.core.events import CompactionBegun, CompactionEnded, Entry, ReasonText, decode_entry
+from fieldstone.core.limits import MAX_AUTHORITY
+from fieldstone.core.replies import Compacted, CompactionProgress, Reply, Tested
+from fieldstone.core.requests import Compact, CompactFilter, Message
+from fieldstone.core.text import CleanText
+from fieldstone.field.compacting import Asked, Compacting, Plan, Running
+from fieldstone.field.desk import Desk, Draft
+from fieldstone.field.idempotency import Fingerprint
+from fieldstone.field.purging import Purge
+from fieldstone.field.reads import Reads
+from fieldstone.field.sight import Sight
+from fieldstone.field.state import FieldState
+from fieldstone.field.work import NO_ANSWER, Wordless
+from fieldstone.field.writer import Writer
+from fieldstone.ports.replies import RememberedReply
+from fieldstone.ports.world import Clock, Ids
+
+logger = structlog.get_logger("fieldstone.compact")
+Residue = Literal["none", "pending"]
+
+
+class Compactions:
+    """The operation, from a message to its answer, and in the background."""
+
+    def __init__(
+        self,
+        state: FieldState,
+        writer: Writer,
+        reads: Reads,
+        compacting: Compacting,
+        purge: Purge,
+        clock: Clock,
+        ids: Ids,
+    ) -> None:
+        self._state = state
+        self._writer = writer
+        self._reads = reads
+        self._compacting = compacting
+        self._purge = purge
+        self._clock = clock
+        self._ids = ids
+        self._task: asyncio.Task[Compacted] | None = None
+
+    async def compact(self, message: Message, request: Compact, fingerprint: Fingerprint | None) -> Compacted:
+        """One that its caller waits for. A caller who goes away does not stop it."""
+        if fingerprint is not None and (known := await self._known(fingerprint)):
+            return known
+        started = await self._start(message, request, fingerprint)
+        return started if isinstance(started, Compacted) else await asyncio.shield(started)
+
+    async def begin(self, message: Message, request: Compact, fingerprint: Fingerprint | None) -> CompactionProgress:
+        """One in the background: where it is."""
+        started = await self._start(message, request, fingerprint)
+        if isinstance(started, Compacted):
+            return CompactionProgress(started.compaction_id or "", "done", 0, 0, started)
+        started.add_done_callback(_tell_if_broken)  # nobody waits for it
+        return self.progress(self._compacting.running.id if self._compacting.running else "")
+
+    def progress(self, compaction_id: str) -> CompactionProgress:
+        """Of the one that is under way, or was the last since the field was opened."""
+        return _progress(self._known_as(compaction_id))
+
+    def _known_as(self, compaction_id: str) -> Running:
+        running = self._compacting.running
+        if running is None or running.id != compaction_id:
+            raise NotFound("There is no such compaction, or it ended before the field was opened.")
+        return running
+
+    async def _start(
+        self, message: Message, request: Compact, fingerprint: Fingerprint | None
+    ) -> "Compacted | asyncio.Task[Compacted]":
+        agent = self._reads.speaker(message)
+        check_authority(
+            agent.authority, PURGE if request.strategy == "purge" else COMPACT, f"COMPACT {request.strategy}"
+        )
+        asked = await self._asked(agent, request)
+        plan = await self._compacting.plan(asked)
+        if request.dry_run:
+            return await self._compacting.foresee(asked, plan)
+        if not len(plan.rows):
+            return _nothing(request, plan, self._state.epoch)
+        running = self._compacting.start(self._ids.compaction(), len(plan.rows))
+        beginning = Beginning(message, request, running.id, agent, asked)
+        try:
+            await self._writer.submit(beginning)
+        except BaseException:  # why: whatever it was, nothing has begun
+            running.state = "failed"
+            raise
+        running.entry = beginning.entry
+        self._task = asyncio.ensure_future(self._run(running, asked, plan, fingerprint))
+        return self._task
+
+    async def _run(self, running: Running, asked: Asked, plan: Plan, fingerprint: Fingerprint | None) -> Compacted:
+        try:
+            await self._compacting.run(running, asked, plan)
+        except BaseException:  # why: whatever it was, what is done is done, and its end goes on record
+            await self._end(running, None)
+            raise
+        if running.interrupted:
+            raise ShuttingDown  # and no end on record: it goes on when the field opens again
+        residue: Residue | UnsetType = UNSET
+        if asked.selection.strategy == "purge":
+            residue = "none" if await self._purge.scour() else "pending"
+        running.result = _result(running, asked, self._state.epoch, residue)
+        await self._end(running, fingerprint)
+        running.tell()
+        return running.result
+
+    async def _end(self, running: Running, fingerprint: Fingerprint | None) -> None:
+        remembered = None
+        if fingerprint is not None and running.result is not None and running.state == "done":
+            body = json.encode(running.result)
+            remembered = RememberedReply(fingerprint.key, fingerprint.request, self._clock.now_ms(), body)
+        try:
+            await self._writer.submit(Ending(running, remembered))
+        except FieldError as full:  # it is gone on with, and ended, when the field opens again
+            logger.warning("the end of a compaction is not on record", code=full.code)
+
+    async def resume(self) -> None:
+        """One that was under way when the process ended is planned again, from its event, and goes on by itself."""
+        for row in await self._state.store.views.compactions():
+            if row.state == "running":
+                entry = decode_entry((await self._state.store.log.read(after=row.seq - 1, limit=1))[0].body)
+                if isinstance(entry.event, CompactionBegun):
+                    await self._go_on(entry, entry.event)
+
+    async def _go_on(self, entry: Entry, begun: CompactionBegun) -> None:
+        agent = next(agent for agent in self._state.agents.values() if agent.number == begun.by)
+        sight = self._reads.sight_of(agent)
+        if begun.session is not None and agent.authority >= MAX_AUTHORITY:
+            sight = Sight(sight.agents, sight.hidden - {begun.session})
+        selection = Selection(
+            strategy=begun.strategy,
+            epoch=begun.epoch,
+            max_age_epochs=begun.max_age_epochs,
+            session=begun.session,
+            types=begun.types,
+            statuses=begun.statuses,  # type: ignore[arg-type]  # they were checked when it was asked for
+            derived=None if begun.ancestor is None else self._state.relations.derived_from(begun.ancestor),
+        )
+        asked = Asked(selection, sight, begun.verify)
+        plan = await self._compacting.plan(asked)
+        running = self._compacting.start(begun.id, len(plan.rows))
+        running.entry = entry.seq
+        logger.info("a compaction goes on", compaction=begun.id, units=len(plan.rows))
+        self._task = asyncio.ensure_future(self._run(running, asked, plan, None))
+        self._task.add_done_callback(_tell_if_broken)
+
+    def cancel(self, compaction_id: str) -> CompactionProgress:
+        """It stops after the step it is in; what is done stays done."""
+        progress = self.progress(compaction_id)
+        if self._compacting.running is not None and progress.state == "running":
+            self._compacting.running.cancelled = True
+        return progress
+
+    async def watch(self, compaction_id: str) -> AsyncIterator[CompactionProgress]:
+        """Where it is, again with every step, and in the end its result; a broken or interrupted one has none."""
+        running = self._known_as(compaction_id)
+        is_over = False
+        while not is_over:
+            is_over = running.is_over
+            yield _progress(running)
+            if not running.is_over:  # it may have ended while the last step was told
+                await running.next_step()
+
+    async def close(self) -> None:
+        """It stops after the step it is in, and goes on when the field opens again."""
+        if self._task is not None and not self._task.done():
+            self._compacting.interrupt()
+            await asyncio.wait([self._task])
+        await self._purge.close()
+
+    async def _known(self, fingerprint: Fingerprint) -> Compacted | None:
+        found = (await self._state.store.replies.find([fingerprint.key])).get(fingerprint.key)
+        if found is None or found.request != fingerprint.request:
+            return None
+        return json.decode(found.body, type=Compacted)
+
+    async def _asked(self, agent: AgentFacts, request: Compact) -> Asked:
+        wanted = request.filter or CompactFilter()
+        sight = self._reads.sight_of(agent)
+        session = None
+        if wanted.session_id is not None:
+            session = await self._reads.names.number("session", wanted.session_id) or -1  # -1: no unit is in it
+            if agent.authority >= MAX_AUTHORITY:  # an operator may name a session that nobody else sees
+                sight = Sight(sight.agents, sight.hidden - {session})
+        ancestor = None
+        if wanted.ancestor_id is not None:
+            ancestor = await self._reads.views.unit(wanted.ancestor_id)
+            if ancestor is None or not sight.sees(ancestor):
+                raise UnitNotFound
+        selection = Selection(
+            strategy=request.strategy,
+            epoch=self._state.epoch,
+            max_age_epochs=wanted.max_age_epochs,
+            session=session,
+            types=wanted.types,
+            statuses=wanted.status,  # type: ignore[arg-type]  # checked by `validate`
+            derived=None if ancestor is None else self._state.relations.derived_from(ancestor.seq),
+        )
+        return Asked(selection, sight, request.verify)
+
+
+class Beginning:
+    """Who asked for it, and for what, goes on record before anything is done."""
+
+    def __init__(self, message: Message, request: Compact, compaction_id: str, agent: AgentFacts, asked: Asked) -> None:
+        self.message = message
+        self._request = request
+        self._id = compaction_id
+        self._agent = agent
+        self._asked = asked
+        self.entry = 0
+
+    def texts(self) -> Sequence[str]:
+        return (self._request.reason or f"{self._request.strategy} by {self.message.agent_id}",)
+
+    def names(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
+        draft = desk.draft(self.message.epoch)
+        wanted = self._request.filter or CompactFilter()
+        ancestor = None if wanted.ancestor_id is None else await desk.unit(wanted.ancestor_id)
+        self.entry = draft.append(
+            CompactionBegun(
+                id=self._id,
+                strategy=self._request.strategy,
+                by=self._agent.number,
+                epoch=self._asked.selection.epoch,
+                max_age_epochs=wanted.max_age_epochs,
+                session=self._asked.selection.session,
+                types=wanted.types,
+                statuses=wanted.status,
+                ancestor=None if ancestor is None else ancestor.seq,
+                verify=self._request.verify,
+            ),
+            ReasonText(clean[0]),
+        )
+        return draft, NO_ANSWER
+
+
+class Ending(Wordless):
+    def __init__(self, running: Running, remembered: RememberedReply | None) -> None:
+        self._running = running
+        self._remembered = remembered
+
+    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
+        running, draft = self._running, desk.quiet_draft(desk.epoch)
+        draft.append(
+            CompactionEnded(
+                compaction=running.entry,
+                state=running.state,
+                units=running.done,
+                syntheses=len(running.syntheses),
+                bytes=running.bytes,
+            )
+        )
+        if self._remembered is not None:
+            desk.remember(self._remembered)
+        return draft, NO_ANSWER
+
+
+def _progress(running: Running) -> CompactionProgress:
+    return CompactionProgress(running.id, running.state, running.done, running.total, running.result or UNSET)
+
+
+def _tell_if_broken(task: asyncio.Task[Compacted]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, ShuttingDown):
+        logger.error("a compaction broke", error=type(error).__name__, exc_info=error)
+
+
+def _nothing(request: Compact, plan: Plan, epoch: int) -> Compacted:
+    return Compacted(
+        units_affected=0,
+        synthesis_units_created=0,
+        storage_reclaimed_bytes=0,
+        epoch=epoch,
+        skipped=plan.skipped,
+        residue="none" if request.strategy == "purge" else UNSET,
+        tested=Tested("untested") if request.strategy == "summarize" else UNSET,
+    )
+
+
+def _result(running: Running, asked: Asked, epoch: int, residue: Residue | UnsetType) -> Compacted:
+    summarized = asked.selection.strategy == "summarize"
+    return Compacted(
+        units_affected=running.done,
+        synthesis_units_created=len(running.syntheses),
+        storage_reclaimed_bytes=running.bytes,
+        epoch=epoch,
+        compaction_id=running.id,
+        skipped=tuple(running.skipped),
+        synthesis_units=tuple(running.syntheses) if running.syntheses else UNSET,
+        residue=residue,
+        tested=(running.tested or Tested("untested")) if summarized else UNSET,
+        fell_back=tuple(running.fell_back) if running.fell_back else UNSET,
+        cancelled=True if running.cancelled else UNSET,
+    )

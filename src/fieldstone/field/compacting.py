@@ -1,0 +1,246 @@
+"""A compaction at work: planned from its event, carried out step by step, each step whole or not at all.
+
+One runs at a time. What is done is in the log, so one that was cut off is planned again from its event and goes on:
+units that went already match no more.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import structlog
+from msgspec import UNSET, Struct
+
+from fieldstone.compaction.plan import Selection, batches, groups, matching
+from fieldstone.core.errors import CompactionRunning
+from fieldstone.core.replies import Compacted, PlannedGroup, Skipped, Tested
+from fieldstone.core.vocabulary import FIELD_AGENT_ID, CompactionState, Guard
+from fieldstone.field.archiving import Archive
+from fieldstone.field.distilling import Distilled, Distilling
+from fieldstone.field.purging import Purge, Purging
+from fieldstone.field.sight import Sight
+from fieldstone.field.state import FieldState
+from fieldstone.field.synthesis import Synthesizing
+from fieldstone.ports.world import Ids
+from fieldstone.projections.columns import Snapshot
+from fieldstone.projections.vector_index import Rows
+
+NAMED_IN_PLAN: Final = 100
+_TOLD: Final[dict[Guard, str]] = {"hold": "held", "pin": "pinned"}
+
+logger = structlog.get_logger("fieldstone.compacting")
+
+
+class Asked(Struct, frozen=True):
+    """What a compaction is about, and for whose eyes."""
+
+    selection: Selection
+    sight: Sight
+    verify: bool = True
+
+
+class Plan(Struct, frozen=True):
+    units: Snapshot
+    rows: Rows
+    skipped: tuple[Skipped, ...]
+
+
+class Running:
+    """How far a compaction is."""
+
+    def __init__(self, compaction_id: str, total: int) -> None:
+        self.id = compaction_id
+        self.entry = 0
+        self.total = total
+        self.done = 0
+        self.syntheses: list[str] = []
+        self.bytes = 0
+        self.skipped: list[Skipped] = []
+        self.fell_back: list[str] = []
+        self.state: CompactionState = "running"
+        self.cancelled = False
+        self.interrupted = False  # by the field's closing: it goes on when it opens again
+        self.tested: Tested | None = None
+        self.result: Compacted | None = None
+        self._changed = asyncio.Event()
+
+    @property
+    def stops(self) -> bool:
+        return self.cancelled or self.interrupted
+
+    @property
+    def is_over(self) -> bool:
+        """There is no more to tell: the result is known, or there will be none while the field is open."""
+        return self.result is not None or self.state == "failed" or self.interrupted
+
+    def step(self, units: int, size: int = 0) -> None:
+        self.done += units
+        self.bytes += size
+        self.tell()
+
+    def tell(self) -> None:
+        """Wake those who watch."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def next_step(self) -> None:
+        await self._changed.wait()
+
+
+class Compacting:
+    def __init__(
+        self,
+        state: FieldState,
+        archive: Archive,
+        purge: Purge,
+        distilling: Distilling,
+        ids: Ids,
+    ) -> None:
+        self._state = state
+        self._archive = archive
+        self._purge = purge
+        self._distilling = distilling
+        self._ids = ids
+        self.running: Running | None = None
+
+    async def plan(self, asked: Asked) -> Plan:
+        units = self._state.columns.snapshot(self._state.epoch)
+        mask = matching(units, asked.selection) & asked.sight.units(units)
+        guarded = {guard.unit: guard.guard for guard in sorted(self._state.guards, reverse=True)}  # a hold goes first
+        stay = mask & np.isin(units.seq, np.fromiter(guarded, np.int64, len(guarded)))
+        seqs: list[int] = units.seq[stay].tolist()
+        ids = await self._state.store.views.units(seqs)
+        skipped = tuple(Skipped(ids[seq].id, _TOLD[guarded[seq]]) for seq in seqs)
+        return Plan(units, np.flatnonzero(mask & ~stay), skipped)
+
+    async def foresee(self, asked: Asked, plan: Plan) -> Compacted:
+        """What it would do, and nothing done."""
+        found: list[PlannedGroup] = []
+        if asked.selection.strategy == "summarize":
+            async for distilled in self._distilling.each(groups(plan.units, plan.rows)):
+                found.append(await self._planned(distilled))
+        else:
+            for seqs in batches(plan.units, plan.rows):
+                found.append(await self._planned(await self._distilling.looked_at(seqs)))
+        syntheses = sum(group.tokens_after is not None for group in found)
+        return Compacted(
+            units_affected=len(plan.rows),
+            synthesis_units_created=syntheses,
+            storage_reclaimed_bytes=sum(group.bytes for group in found),
+            epoch=self._state.epoch,
+            skipped=plan.skipped,
+            groups=tuple(found),
+            tested=Tested("untested") if asked.selection.strategy == "summarize" else UNSET,
+        )
+
+    def start(self, compaction_id: str, total: int) -> Running:
+        """Nobody else's is under way, or `CompactionRunning`."""
+        if self.running is not None and self.running.state == "running":
+            raise CompactionRunning(self.running.id)
+        self.running = Running(compaction_id, total)
+        return self.running
+
+    async def run(self, running: Running, asked: Asked, plan: Plan) -> None:
+        """Carry it out. What is done stays done, whatever comes after."""
+        running.skipped += plan.skipped
+        try:
+            match asked.selection.strategy:
+                case "archive":
+                    await self._archive_all(running, plan)
+                case "summarize":
+                    await self._summarize_all(running, plan)
+                case "purge":
+                    await self._purge_all(running, plan)
+            if not running.interrupted:
+                running.state = "cancelled" if running.cancelled else "done"
+        except BaseException:  # why: whatever it was, whoever watches is told
+            running.state = "failed"
+            running.tell()
+            raise
+
+    def interrupt(self) -> None:
+        if self.running is not None:
+            self.running.interrupted = True
+            self.running.tell()
+
+    async def _archive_all(self, running: Running, plan: Plan) -> None:
+        for seqs in batches(plan.units, plan.rows):
+            if running.stops:
+                return
+            running.step(*await self._archive.put(seqs, running.entry))
+            await asyncio.sleep(0)
+
+    async def _summarize_all(self, running: Running, plan: Plan) -> None:
+        async for distilled in self._distilling.each(groups(plan.units, plan.rows)):
+            if running.stops:
+                return
+            if distilled.distillate is None:  # all of it was taken back: it goes, and nothing says it again
+                running.step(*await self._archive.put([row.seq for row in distilled.rows], running.entry))
+            elif not distilled.distillate.text:
+                running.skipped += [Skipped(row.id, "nothing in its group is short enough") for row in distilled.rows]
+            else:
+                await self._summarize(running, distilled)
+
+    async def _summarize(self, running: Running, distilled: Distilled) -> None:
+        group = distilled.group()
+        work = Synthesizing(running.entry, group, self._ids)
+        size = await self._archive.put_as(work, group.units)
+        if not work.unit:
+            running.skipped += [Skipped(row.id, "it changed meanwhile") for row in distilled.rows]
+            return
+        running.syntheses.append(work.unit_id)
+        if distilled.distillate is not None and distilled.distillate.fell_back:
+            running.fell_back.append(distilled.distillate.fell_back)
+        running.step(len(group.units), size)
+
+    async def _purge_all(self, running: Running, plan: Plan) -> None:
+        going = set(plan.units.seq[plan.rows].tolist())
+        for seqs in batches(plan.units, plan.rows):
+            if running.stops:
+                return
+            stored = await self._state.store.texts.get(seqs)
+            quoting = self._quoting(seqs)
+            remade = [await self._remade(running, unit, going | quoting) for unit in sorted(quoting - going)]
+            work = Purging(running.entry, [*seqs, *sorted(quoting - set(seqs))], [one for one in remade if one])
+            await self._purge.put(work)
+            going |= quoting
+            running.syntheses += [one.unit_id for one in remade if one and one.unit_id]
+            running.step(len(seqs), sum(len(each.body) for each in stored.values()))
+
+    def _quoting(self, units: Sequence[int]) -> set[int]:
+        """Syntheses of the Field's own that quote one of these, and those that quote them."""
+        field_agent = self._state.agents.get(FIELD_AGENT_ID)
+        found: set[int] = set()
+        waiting = list(units)
+        while waiting and field_agent is not None:
+            new = [unit for unit in self._state.relations.elaborating(waiting.pop()) if unit not in found]
+            rows = self._state.columns.rows_of(new) if new else np.empty(0, np.int64)
+            agents = self._state.columns.agents_at(rows)
+            mine = [unit for unit, agent in zip(new, agents, strict=True) if agent == field_agent.number]
+            found.update(mine)
+            waiting += mine
+        return found
+
+    async def _remade(self, running: Running, synthesis: int, going: set[int]) -> Synthesizing | None:
+        """The same synthesis from what is left of its originals; None where nothing is."""
+        originals = [unit for unit in self._state.relations.elaborated_by(synthesis) if unit not in going]
+        rows = await self._state.store.views.units(originals)
+        left = [seq for seq in originals if rows[seq].purged_seq is None]
+        if not left:
+            return None
+        distilled = await self._distilling.one(left)
+        if distilled.distillate is None or not distilled.distillate.text:
+            return None
+        return Synthesizing(running.entry, distilled.group(), self._ids, archives=False)
+
+    async def _planned(self, distilled: Distilled) -> PlannedGroup:
+        row = distilled.rows[0]
+        return PlannedGroup(
+            units=len(distilled.rows),
+            tokens_before=distilled.tokens,
+            tokens_after=distilled.distillate.tokens if distilled.distillate and distilled.distillate.text else None,
+            bytes=distilled.bytes,
+            session_id=None if row.session is None else await self._state.names.name(row.session),
+            unit_ids=tuple(each.id for each in distilled.rows[:NAMED_IN_PLAN]),
+        )

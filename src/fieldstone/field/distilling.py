@@ -1,0 +1,87 @@
+"""From groups of units to what a summariser makes of them, several groups within one budget."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from itertools import islice
+from typing import Final
+
+from msgspec import Struct, structs
+
+from fieldstone.compaction.plan import GONE
+from fieldstone.compaction.shares import share_out
+from fieldstone.core.events import UnitTexts, decode_texts
+from fieldstone.field.state import FieldState
+from fieldstone.field.synthesis import Group
+from fieldstone.ports.summarizer import Distillate, Original, Summarizer
+from fieldstone.ports.tokens import TokenCounter
+from fieldstone.ports.views import UnitRow
+from fieldstone.projections.columns import STATUS_CODES
+
+WINDOW_GROUPS: Final = 32  # share one budget: a group that says much gets more of it
+LEAST_TOKENS: Final = 24  # of a group: less says nothing
+
+
+class Distilled(Struct, frozen=True):
+    """A group, what it says, and how long that was. `distillate` None: nothing in it is to be said again."""
+
+    rows: Sequence[UnitRow]
+    originals: Sequence[Original]
+    tokens: int
+    bytes: int
+    distillate: Distillate | None = None
+
+    def group(self) -> Group:
+        said = {original.unit_id for original in self.originals}
+        return Group(
+            units=[row.seq for row in self.rows],
+            ids=[row.id for row in self.rows],
+            said=[row.seq for row in self.rows if row.id in said],
+            text=self.distillate.text if self.distillate else "",
+            agents=sorted({original.author for original in self.originals}),
+        )
+
+
+class Distilling:
+    """`ratio`: how much shorter a synthesis is to be."""
+
+    def __init__(self, state: FieldState, summarizer: Summarizer, counter: TokenCounter, *, ratio: float) -> None:
+        self._state = state
+        self._summarizer = summarizer
+        self._counter = counter
+        self._ratio = ratio
+
+    async def each(self, groups: Iterable[Sequence[int]]) -> AsyncIterator[Distilled]:
+        rest = iter(groups)
+        while window := list(islice(rest, WINDOW_GROUPS)):
+            read = [await self.looked_at(units) for units in window]
+            shares = await asyncio.to_thread(self._shares, read)
+            for each, share in zip(read, shares, strict=True):
+                distillate = await self._summarizer.distil(each.originals, share) if each.originals else None
+                yield structs.replace(each, distillate=distillate)
+
+    async def one(self, units: Sequence[int]) -> Distilled:
+        async for distilled in self.each([units]):
+            return distilled
+        raise ValueError("a group has units")
+
+    async def looked_at(self, units: Sequence[int]) -> Distilled:
+        """What they say, and how long it is."""
+        rows = [row for _, row in sorted((await self._state.store.views.units(units)).items())]
+        texts = await self._state.store.texts.get(units)
+        said = [row for row in rows if row.seq in texts and STATUS_CODES[row.status] not in GONE]
+        originals = [await self._original(row, decode_texts(texts[row.seq].body, UnitTexts)) for row in said]
+        tokens = await asyncio.to_thread(self._count, originals)
+        return Distilled(rows, originals, tokens, sum(len(each.body) for each in texts.values()))
+
+    def _count(self, originals: Sequence[Original]) -> int:
+        return sum(self._counter.count(original.text) for original in originals)
+
+    def _shares(self, groups: Sequence[Distilled]) -> list[int]:
+        """Groups of which nothing is to be said again get nothing."""
+        budget = int(sum(group.tokens for group in groups) / self._ratio)
+        shares = iter(share_out([group.originals for group in groups if group.originals], budget, self._counter))
+        return [max(LEAST_TOKENS, next(shares)) if group.originals else 0 for group in groups]
+
+    async def _original(self, row: UnitRow, texts: UnitTexts) -> Original:
+        author = await self._state.names.name(row.agent)
+        return Original(row.id, row.epoch, row.type, author, texts.content, row.status == "contested")

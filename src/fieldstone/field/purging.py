@@ -1,0 +1,127 @@
+"""PURGE: a unit's text is gone for good, wherever it was; the log keeps a tombstone.
+
+First the tombstone is on disk and the text is out of the hot store, in one transaction. Then whatever else held it is
+cleared: cold copies, words, vectors, remembered answers, hints, journals. A crash in between is made up for when the
+field opens: until the mark has passed the tombstone, the clearing is done again.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from fieldstone.core.events import ContextAttuned, UnitsPurged, decode_entry
+from fieldstone.core.replies import Reply
+from fieldstone.core.text import CleanText
+from fieldstone.field.desk import Desk, Draft
+from fieldstone.field.relate import settle
+from fieldstone.field.state import FieldState
+from fieldstone.field.synthesis import Synthesizing
+from fieldstone.field.work import NO_ANSWER
+from fieldstone.field.writer import Writer
+from fieldstone.ports.views import UnitRow
+from fieldstone.projections.cold_follower import ColdFollower
+
+RESIDUE_PAUSE_S: Final = 0.5  # a reader of an older state keeps pages; once it is gone, they go
+
+
+class Purge:
+    def __init__(self, state: FieldState, writer: Writer, cold: ColdFollower) -> None:
+        self._state = state
+        self._writer = writer
+        self._cold = cold
+        self._scouring: asyncio.Task[None] | None = None
+
+    async def put(self, work: "Purging") -> int:
+        """How many units are gone."""
+        async with self._state.rewriting:
+            await self._writer.submit(work)
+            if work.event is not None:
+                await self.clear(work.event)
+                await self._cold.mark(self._state.head.seq)
+        return len(work.event.units) if work.event is not None else 0
+
+    async def clear(self, event: UnitsPurged) -> None:
+        """All that is left of these units. Done twice it does no harm."""
+        store = self._state.store
+        await self._cold.forget(event.units, event.texts)
+        await store.vectors.erase(event.units)
+        ids = [row.id.encode() for row in (await store.views.units(event.units)).values()]
+        await store.replies.forget_where(lambda bodies: [any(one in body for one in ids) for body in bodies])
+
+    async def scour(self) -> bool:
+        """Whether nothing is left in journals and free pages. What a reader still holds is cleared once it has gone."""
+        if await self._state.store.scour():
+            return True
+        if self._scouring is None:
+            self._scouring = asyncio.ensure_future(self._scour_until_done())
+        return False
+
+    async def close(self) -> None:
+        if self._scouring is not None:
+            self._scouring.cancel()
+            await asyncio.wait([self._scouring])
+
+    async def _scour_until_done(self) -> None:
+        is_done = False
+        while not is_done:
+            await asyncio.sleep(RESIDUE_PAUSE_S)
+            is_done = await self._state.store.scour()
+        self._scouring = None
+
+
+class Purging:
+    """A batch of units goes. A synthesis that quotes one of them goes with it, and is made anew from what is left."""
+
+    message = None
+
+    def __init__(self, compaction: int, units: Sequence[int], remade: Sequence[Synthesizing] = ()) -> None:
+        self._compaction = compaction
+        self._units = units
+        self._remade = remade
+        self.event: UnitsPurged | None = None
+
+    def texts(self) -> Sequence[str]:
+        return [text for each in self._remade for text in each.texts()]
+
+    def names(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
+        rows = [row for row in [await desk.unit_at(seq) for seq in self._units] if row.purged_seq is None]
+        draft = desk.draft(desk.epoch) if self._remade else desk.quiet_draft(desk.epoch)
+        rows = [row for row in rows if not desk.is_guarded(row.seq)]
+        if not rows:
+            return draft, NO_ANSWER
+        texts = await texts_of(desk, rows)
+        self.event = UnitsPurged(
+            compaction=self._compaction, units=tuple(row.seq for row in rows), texts=tuple(sorted(texts))
+        )
+        draft.append(self.event)
+        draft.erased += texts
+        for row in rows:
+            await settle(draft, desk, row.seq, "purged")
+        rest = iter(clean)
+        for each in self._remade:
+            mine = [next(rest) for _ in each.texts()]
+            await each.append_to(draft, desk, await each.rows(desk), mine)
+        return draft, NO_ANSWER
+
+
+async def texts_of(desk: Desk, rows: Sequence[UnitRow]) -> list[int]:
+    """The entries beside which texts of these units lie, or texts that repeat them."""
+    seqs = {row.seq for row in rows}
+    found = [*seqs, *(row.committed_seq for row in rows if row.committed_seq is not None)]
+    for conflict in await desk.conflicts():
+        if seqs & {conflict.unit_a, conflict.unit_b}:
+            found.append(conflict.seq)
+    return [*found, *await _hints_that_showed(desk, seqs)]
+
+
+async def _hints_that_showed(desk: Desk, units: set[int]) -> list[int]:
+    """Reads that returned one of them, as far as their hints are kept: what was asked for may name what was found."""
+    found = []
+    for seq in desk.hints():
+        event = decode_entry((await desk.entry(seq)).body).event
+        if isinstance(event, ContextAttuned) and units & {unit for unit, _ in event.shown}:
+            found.append(seq)
+    return found

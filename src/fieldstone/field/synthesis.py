@@ -1,0 +1,132 @@
+"""SUMMARIZE: units that belong together become one synthesis, in the Field's own voice, and go to cold storage.
+
+What a summariser says is new text, and takes the road of new text.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from fieldstone.core.events import (
+    AgentRegistered,
+    AgentTexts,
+    LoggedRelation,
+    MemoryCompacted,
+    UnitRecorded,
+    UnitsArchived,
+    UnitTexts,
+)
+from fieldstone.core.limits import MAX_AUTHORITY
+from fieldstone.core.replies import Reply
+from fieldstone.core.text import CleanText
+from fieldstone.core.vocabulary import FIELD_AGENT_ID
+from fieldstone.field.desk import Desk, Draft
+from fieldstone.field.trust import noted_trust
+from fieldstone.field.work import NO_ANSWER
+from fieldstone.ports.views import UnitRow
+from fieldstone.ports.world import Ids
+
+MOST_NAMED_SOURCES: Final = 100  # as OpenWOP has it: above, they are counted
+
+
+class Group(Struct, frozen=True):
+    """Units that belong together. `said` are those whose words are in the synthesis: not what was taken back."""
+
+    units: Sequence[int]
+    ids: Sequence[str]
+    said: Sequence[int]
+    text: str
+    agents: Sequence[str]
+
+
+class Synthesizing:
+    """One group becomes one synthesis and goes, or nothing happens."""
+
+    message = None  # nobody speaks as the Field
+
+    def __init__(self, compaction: int, group: Group, ids: Ids, *, archives: bool = True) -> None:
+        self._compaction = compaction
+        self._group = group
+        self._ids = ids
+        self._archives = archives  # False: the originals are archived already, and get another synthesis
+        self.unit = 0
+        self.unit_id = ""
+        self.entry = 0
+
+    def texts(self) -> Sequence[str]:
+        group = self._group
+        agents = ", ".join(group.agents)
+        return (
+            group.text,
+            f"to keep what {len(group.said)} units say in fewer words",
+            f"Quoted from {len(group.said)} units of {agents}.",
+            FIELD_AGENT_ID,  # its id
+            FIELD_AGENT_ID,  # and its role
+            *group.ids,
+        )
+
+    def names(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
+        rows = await self.rows(desk)
+        draft = desk.draft(desk.epoch)
+        if self._archives and not all(desk.is_to_go(row) for row in rows):
+            return draft, NO_ANSWER  # one of them changed meanwhile: the group is planned again
+        await self.append_to(draft, desk, rows, clean)
+        return draft, NO_ANSWER
+
+    async def rows(self, desk: Desk) -> list[UnitRow]:
+        return [await desk.unit_at(seq) for seq in self._group.units]
+
+    async def append_to(self, draft: Draft, desk: Desk, rows: Sequence[UnitRow], clean: Sequence[CleanText]) -> None:
+        content, purpose, reasoning, name, role, *targets = clean
+        agent, registration = await _field_agent(draft, desk, name, role)
+        said = [row for row in rows if row.seq in set(self._group.said)]
+        scores = [row.score for row in said if row.score is not None]
+        relations = tuple(LoggedRelation("elaborates", row.seq) for row in rows)
+        self.unit_id = self._ids.unit()
+        self.unit = draft.append(
+            UnitRecorded(
+                id=self.unit_id,
+                mode="committed",
+                type="synthesis",
+                agent=agent,
+                registration=registration,
+                session=rows[0].session,
+                task=rows[0].task if len({row.task for row in rows}) == 1 else None,
+                score=min(scores, default=0.0),
+                relations=relations,
+                trust=min(noted_trust(row) for row in said),
+            ),
+            UnitTexts(
+                content=content,
+                purpose=purpose,
+                reasoning=reasoning,
+                targets=tuple(targets),
+                descriptions=(None,) * len(rows),
+            ),
+        )
+        if self._archives:
+            seqs = tuple(row.seq for row in rows)
+            self.entry = draft.append(UnitsArchived(compaction=self._compaction, units=seqs, into=self.unit))
+            draft.erased += seqs
+        draft.append(
+            MemoryCompacted(
+                compaction=self._compaction,
+                output=self.unit,
+                sources=len(rows),
+                units=tuple(row.seq for row in rows) if len(rows) <= MOST_NAMED_SOURCES else (),
+                bytes=len(content.encode()),
+            )
+        )
+
+
+async def _field_agent(draft: Draft, desk: Desk, name: CleanText, role: CleanText) -> tuple[int, int]:
+    """The number of the Field's own agent, and its registration; made with its first synthesis."""
+    known = desk.agent(FIELD_AGENT_ID)
+    if known is not None:
+        return known.number, known.registration
+    number = await draft.number_of("agent", name)
+    return number, draft.append(AgentRegistered(agent=number, authority=MAX_AUTHORITY), AgentTexts(role))

@@ -1,0 +1,64 @@
+"""Keeps the two text indexes apart: the words of archived units are in the cold one, and only there.
+
+A crash between a step and its index leaves work: it is found in the log when the field opens, after the mark that says
+up to which entry the indexes are right.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from fieldstone.core.events import UnitsArchived, UnitsPurged, UnitsRestored, UnitTexts, decode_entry, decode_texts
+from fieldstone.ports.store import Store
+from fieldstone.ports.text_index import Document
+from fieldstone.projections.text_follower import TextFollower, searchable
+
+COOLED: Final = "cooled"
+BATCH_ENTRIES: Final = 1_000
+
+
+class ColdFollower:
+    def __init__(self, store: Store, follower: TextFollower) -> None:
+        self._store = store
+        self._follower = follower
+
+    async def cool(self, texts: Mapping[int, UnitTexts], entry: int) -> None:
+        """First they are found among the archived, then no longer among the others."""
+        documents = [Document(seq, searchable(each)) for seq, each in sorted(texts.items())]
+        await self._store.cold.index.add(documents, position=entry)
+        await self._follower.drop(list(texts))
+
+    async def warm(self, texts: Mapping[int, UnitTexts]) -> None:
+        """Restored units are found among the others again."""
+        await self._follower.take_back(texts)
+        await self._store.cold.index.remove(list(texts))
+        await self._store.cold.erase(list(texts))
+
+    async def forget(self, units: Sequence[int], texts: Sequence[int]) -> None:
+        """Purged units are found nowhere, and nothing of their texts is anywhere."""
+        await self._follower.drop(units)
+        await self._store.cold.index.remove(units)
+        await self._store.cold.erase(texts)
+
+    async def mark(self, entry: int) -> None:
+        """All that the log says up to this entry is done."""
+        await self._store.marks.set(COOLED, entry)
+
+    async def catch_up(self, head: int, purged: Callable[[UnitsPurged], Awaitable[None]]) -> None:
+        """`purged` does all that is left to do of a purge."""
+        if not await self._store.views.compactions():
+            return
+        at = await self._store.marks.get(COOLED)
+        while at < head and (stored := await self._store.log.read(after=at, limit=BATCH_ENTRIES)):
+            for each in stored:
+                event = decode_entry(each.body).event
+                if isinstance(event, UnitsArchived):
+                    await self.cool(await self._texts(event.units), each.seq)
+                elif isinstance(event, UnitsRestored):
+                    await self.warm(await self._texts(event.units))
+                elif isinstance(event, UnitsPurged):
+                    await purged(event)
+            at = stored[-1].seq
+
+    async def _texts(self, units: Sequence[int]) -> dict[int, UnitTexts]:
+        stored = await self._store.texts.get(units)
+        return {seq: decode_texts(each.body, UnitTexts) for seq, each in stored.items()}

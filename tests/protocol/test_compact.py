@@ -1,0 +1,349 @@
+"""COMPACT: archive, summarize and purge, through every way in."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fieldstone.core.errors import UnitPurged
+from fieldstone.core.events import CompactionBegun, CompactionEnded, MemoryCompacted, UnitsArchived, UnitsPurged
+from tests.protocol.rig import Body, Rig, ids, kind_of, relation
+from tests.protocol.rig import unit as payload_of
+from tests.protocol.ways import DURABLE, on_disk
+
+
+@pytest.fixture
+async def field(field: Rig) -> Rig:
+    await field.register("op", role="operator", authority=10)
+    await field.register("ada", authority=6)
+    await field.register("ben")
+    return field
+
+
+async def compact(field: Rig, strategy: str, agent: str = "op", **payload: Any) -> Body:
+    return await field.ask("COMPACT", agent, {"strategy": strategy, **payload})
+
+
+async def findings(field: Rig, count: int, *, session: str | None = None, word: str = "server") -> list[str]:
+    return [
+        await field.record("ben", f"The {word} number {at} holds {at * 7} entries of the cache.", session=session)
+        for at in range(count)
+    ]
+
+
+async def test_archived_units_leave_attune_unless_they_are_asked_for(field: Rig) -> None:
+    units = await findings(field, 5)
+    answer = await compact(field, "archive")
+    assert (answer["status"], answer["units_affected"], answer["synthesis_units_created"]) == ("ok", 5, 0)
+    assert answer["storage_reclaimed_bytes"] > 0
+    assert await field.seen_by("ada") == set()
+    assert await field.seen_by("ada", include_archived=True) == set(units)
+    assert await field.seen_by("ada", temporal_layers=["past"]) == set(units)
+
+
+async def test_an_archived_unit_is_read_whole_and_found_by_its_words(field: Rig) -> None:
+    units = await findings(field, 5)
+    before = [await field.unit(unit) for unit in units]
+    await compact(field, "archive")
+    for unit, was in zip(units, before, strict=True):
+        now = await field.unit(unit)
+        assert (now.content, now.status, now.intent) == (was.content, was.status, was.intent)
+        assert now.archived_epoch
+    found = await field.attune("ada", "cache 21 entries", include_archived=True, max_units=1)
+    assert ids(found) == [units[3]]
+
+
+async def test_restored_units_are_back_and_their_status_is_what_it_was(field: Rig) -> None:
+    units = await findings(field, 4)
+    await field.record("ben", "Corrected.", relations=[relation("supersedes", units[0])])
+    answer = await compact(field, "archive", filter={"max_age_epochs": 0})
+    assert answer["units_affected"] >= 4
+    assert await field.door.restore(units) == 4  # type: ignore[attr-defined]
+    assert await field.seen_by("ada") >= set(units[1:])
+    assert (await field.unit(units[0])).status == "superseded"
+    assert await field.door.restore(units) == 0  # type: ignore[attr-defined]
+
+
+async def test_the_filter_is_exact(field: Rig) -> None:
+    old = await findings(field, 3, session="one")
+    question = await field.record("ben", "Is it so?", type="question", session="one")
+    epoch = await field.epoch()
+    new = await findings(field, 3, session="two")
+    for filter_, expected in (
+        ({"session_id": "two"}, 3),
+        ({"types": ["question"]}, 1),
+        ({"session_id": "nowhere"}, 0),
+        ({"status": ["retracted"]}, 0),
+        ({"max_age_epochs": await field.epoch() - epoch}, 3),  # strictly older than the question
+        ({}, 7),
+    ):
+        assert (await compact(field, "archive", dry_run=True, filter=filter_))["units_affected"] == expected, filter_
+    await compact(field, "archive", filter={"types": ["question"], "session_id": "one"})
+    assert await field.seen_by("ada") == {*old, *new}
+    assert (await field.unit(question)).archived_epoch
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"strategy": "purge"},
+        {"strategy": "purge", "filter": {}},
+        {"strategy": "archive", "filter": {"types": []}},
+        {"strategy": "archive", "filter": {"status": []}},
+        {"strategy": "archive", "filter": {"status": ["nonsense"]}},
+        {"strategy": "archive", "filter": {"max_age_epochs": -1}},
+        {"strategy": "archive", "filter": {"colour": "blue"}},
+        {"strategy": "melt"},
+        {"filter": {}},
+    ],
+    ids=str,
+)
+async def test_what_is_malformed_is_refused(field: Rig, payload: Body) -> None:
+    await field.refused("INVALID_PAYLOAD", "COMPACT", "op", payload)
+
+
+async def test_who_may_not_is_refused(field: Rig) -> None:
+    await findings(field, 2)
+    await field.refused("FORBIDDEN", "COMPACT", "ben", {"strategy": "archive"})
+    await field.refused("FORBIDDEN", "COMPACT", "ada", {"strategy": "purge", "filter": {"max_age_epochs": 0}})
+    await field.refused("AGENT_NOT_REGISTERED", "COMPACT", "nobody", {"strategy": "archive"})
+    assert (await compact(field, "archive", "ada"))["units_affected"] == 2
+
+
+async def test_nothing_to_compact_is_no_error_and_leaves_nothing(field: Rig) -> None:
+    before = await field.trace()
+    for strategy in ("archive", "summarize", "purge"):
+        answer = await compact(field, strategy, filter={"session_id": "nowhere"})
+        assert (answer["status"], answer["units_affected"]) == ("ok", 0)
+    assert await field.trace() == before
+
+
+async def test_the_same_compaction_twice_changes_nothing_more(field: Rig) -> None:
+    await findings(field, 6)
+    await compact(field, "archive")
+    before = await field.trace()
+    assert (await compact(field, "archive"))["units_affected"] == 0
+    assert await field.trace() == before
+
+
+async def test_a_message_that_is_sent_again_gets_the_first_answer(field: Rig) -> None:
+    await findings(field, 3)
+    envelope = field.envelope("COMPACT", "op", {"strategy": "archive"})
+    _, first = await field.send_envelope(envelope)
+    before = await field.trace()
+    assert (await field.send_envelope(envelope))[1] == first
+    assert await field.trace() == before
+
+
+async def test_a_dry_run_says_what_it_would_do_and_does_nothing(field: Rig) -> None:
+    units = await findings(field, 8, session="talk")
+    before = await field.trace()
+    plan = await compact(field, "summarize", dry_run=True)
+    assert await field.trace() == before
+    [group] = plan["groups"]
+    assert (group["units"], group["session_id"], set(group["unit_ids"])) == (8, "talk", set(units))
+    assert group["tokens_after"] < group["tokens_before"]
+    assert group["bytes"] > 0
+    assert (await compact(field, "summarize"))["units_affected"] == plan["units_affected"]
+
+
+async def test_summarize_makes_a_synthesis_that_elaborates_all_originals_and_archives_them(field: Rig) -> None:
+    units = await findings(field, 12, session="talk")
+    answer = await compact(field, "summarize")
+    assert (answer["units_affected"], answer["synthesis_units_created"]) == (12, 1)
+    [synthesis] = answer["synthesis_units"]
+    unit = await field.unit(synthesis)
+    assert (unit.type, unit.status, unit.source.agent_id, unit.source.agent_role) == (
+        "synthesis",
+        "active",
+        "field",
+        "field",
+    )
+    assert unit.source.session_id == "talk"
+    assert {(each.type, each.target_id) for each in unit.relations} == {("elaborates", one) for one in units}
+    assert await field.seen_by("ada") == {synthesis}
+    [shown] = (await field.attune("ada"))["record"]
+    assert shown["derived_from"] == {"units": 12, "agents": ["ben"]}
+
+
+async def test_decisions_questions_and_contested_units_are_quoted_word_for_word(field: Rig) -> None:
+    await findings(field, 20)
+    said = {
+        "decision": "We go with the blue option, come what may.",
+        "constraint": "Nothing may run at night.",
+        "question": "Who pays for the third server?",
+    }
+    for kind, content in said.items():
+        await field.record("ben", content, type=kind)
+    one = await field.record("ben", "The door of the vault is open today.")
+    await field.record("ada", "No, it stays shut.", relations=[relation("contradicts", one)])
+    answer = await compact(field, "summarize")
+    content = (await field.unit(answer["synthesis_units"][0])).content
+    for text in (*said.values(), "The door of the vault is open today.", "No, it stays shut."):
+        assert text in content
+
+
+async def test_what_was_taken_back_is_not_said_again(field: Rig) -> None:
+    units = await findings(field, 6)
+    wrong = await field.record("ben", "The moon is made of marzipan, and 4711 of it.")
+    await field.ask("RETRACT", "ben", {"memory_unit_id": wrong, "reason": "it is not"})
+    answer = await compact(field, "summarize")
+    assert answer["units_affected"] == len(units) + 1
+    assert "marzipan" not in (await field.unit(answer["synthesis_units"][0])).content
+
+
+async def test_a_synthesis_is_no_surer_and_no_more_trusted_than_what_it_quotes(field: Rig) -> None:
+    await field.register("guest", authority=4)
+    await field.record("guest", "Perhaps 12 of them.", confidence={"score": 0.2, "reasoning": "heard it"})
+    await field.record("op", "Surely 40 of them.", confidence={"score": 1.0, "reasoning": "counted"})
+    answer = await compact(field, "summarize")
+    unit = await field.unit(answer["synthesis_units"][0])
+    assert unit.confidence is not None
+    assert unit.confidence.score == 0.2
+    [shown] = (await field.attune("ada"))["record"]
+    assert shown["trust"] == 4
+
+
+async def test_groups_never_mix_sessions(field: Rig) -> None:
+    for session in ("one", "two", None):
+        await findings(field, 4, session=session)
+    answer = await compact(field, "summarize")
+    sessions = {(await field.unit(unit)).source.session_id for unit in answer["synthesis_units"]}
+    assert (answer["synthesis_units_created"], sessions) == (3, {"one", "two", None})
+
+
+async def test_a_purged_unit_is_gone_for_good_and_leaves_a_tombstone(field: Rig) -> None:
+    units = await findings(field, 3)
+    answer = await compact(field, "purge", filter={"max_age_epochs": 0}, reason="asked for by the person")
+    assert (answer["units_affected"], answer["residue"]) == (2, "none")
+    with pytest.raises(UnitPurged) as gone:
+        await field.unit(units[0])
+    tombstone = gone.value.extra["tombstone"]
+    assert isinstance(tombstone, dict)
+    assert tombstone["unit_id"] == units[0]
+    assert tombstone["reason"] == "asked for by the person"
+    assert tombstone["deleted_at"].endswith("Z")
+    assert await field.seen_by("ada", include_archived=True) == {units[2]}
+    assert (await field.door.verify()).ok
+    assert (await field.door.rebuild()).unchanged
+
+
+async def test_purge_takes_archived_units_and_what_a_synthesis_quoted_of_them(field: Rig) -> None:
+    await findings(field, 4)
+    await field.record("ben", "The secret ingredient is cardamom 17.", type="decision")
+    answer = await compact(field, "summarize")
+    [synthesis] = answer["synthesis_units"]
+    assert "cardamom" in (await field.unit(synthesis)).content
+    purged = await compact(field, "purge", filter={"types": ["decision"]})
+    assert purged["units_affected"] == 1
+    with pytest.raises(UnitPurged):
+        await field.unit(synthesis)
+    [remade] = purged["synthesis_units"]
+    unit = await field.unit(remade)
+    assert "cardamom" not in unit.content
+    assert len(unit.relations) == 4
+    exported = b"".join([batch async for batch in field.door.export()])
+    assert b"cardamom" not in exported
+
+
+async def test_purge_by_ancestor_takes_everything_that_was_derived(field: Rig) -> None:
+    root = await field.record("ben", "The root.")
+    child = await field.record("ben", "The child.", relations=[relation("caused_by", root)])
+    grandchild = await field.record("ada", "The grandchild.", relations=[relation("elaborates", child)])
+    other = await field.record("ben", "Another.")
+    answer = await compact(field, "purge", filter={"ancestor_id": root})
+    assert answer["units_affected"] == 2
+    assert await field.seen_by("op") == {root, other}
+    for unit in (child, grandchild):
+        with pytest.raises(UnitPurged):
+            await field.unit(unit)
+
+
+@pytest.mark.parametrize("transport", DURABLE, indirect=True)
+async def test_no_byte_of_a_purged_text_is_left_in_any_file(field: Rig, tmp_path: Path) -> None:
+    await findings(field, 30)
+    await field.record("ben", "Quicksilver9 and xylophonist8 met at plumbago7.", session="s")
+    await findings(field, 30, session="s")
+    await field.attune("ada", "quicksilver9 xylophonist8")
+    await compact(field, "summarize", filter={"session_id": "s"})
+    await field.attune("ada", "plumbago7", include_archived=True)
+    assert b"Quicksilver9" in on_disk(tmp_path)
+    answer = await compact(field, "purge", filter={"session_id": "s"})
+    assert answer["residue"] == "none"
+    await field.restart()
+    raw = on_disk(tmp_path)
+    for part in (b"uicksilver9", b"ylophonist8", b"lumbago7"):
+        assert part not in raw, part
+    assert (await field.door.verify()).ok
+
+
+async def test_held_and_pinned_units_stay_and_are_told(field: Rig) -> None:
+    held, pinned, other = await findings(field, 3)
+    await field.door.guard(held, "hold")  # type: ignore[attr-defined]
+    await field.door.guard(pinned, "pin")  # type: ignore[attr-defined]
+    for strategy in ("archive", "summarize", "purge"):
+        answer = await compact(field, strategy, filter={"max_age_epochs": 0}, dry_run=True)
+        told = {each["unit_id"]: each["reason"] for each in answer["skipped"]}
+        assert told == {held: "held", pinned: "pinned"}
+    answer = await compact(field, "purge", filter={"types": ["finding"]})
+    assert answer["units_affected"] == 1
+    with pytest.raises(UnitPurged):
+        await field.unit(other)
+    await field.door.unguard(held, "hold")  # type: ignore[attr-defined]
+    assert (await compact(field, "archive"))["units_affected"] == 1
+
+
+async def test_every_compaction_leaves_who_asked_what_matched_and_what_was_made_of_it(field: Rig) -> None:
+    await findings(field, 3, session="talk")
+    await compact(field, "summarize", filter={"session_id": "talk"})
+    events = [line.entry.event for line in await field.log()]
+    [begun] = [event for event in events if isinstance(event, CompactionBegun)]
+    [archived] = [event for event in events if isinstance(event, UnitsArchived)]
+    [compacted] = [event for event in events if isinstance(event, MemoryCompacted)]
+    [ended] = [event for event in events if isinstance(event, CompactionEnded)]
+    assert begun.strategy == "summarize"
+    assert (archived.into, compacted.output) == (compacted.output, archived.into)
+    assert (compacted.sources, len(compacted.units), compacted.bytes > 0) == (3, 3, True)
+    assert (ended.state, ended.units, ended.syntheses) == ("done", 3, 1)
+
+
+async def test_the_log_is_only_appended_to_by_every_strategy(field: Rig) -> None:
+    await findings(field, 6)
+    before = await field.log()
+    await compact(field, "archive", filter={"max_age_epochs": 4})
+    await compact(field, "summarize", filter={"max_age_epochs": 2})
+    await compact(field, "purge", filter={"max_age_epochs": 0})
+    assert (await field.log())[: len(before)] == before
+    assert (await field.door.verify()).ok
+    assert any(isinstance(line.entry.event, UnitsPurged) for line in await field.log())
+
+
+async def test_nobody_is_the_field_itself(field: Rig) -> None:
+    await findings(field, 2)
+    await compact(field, "summarize")
+    await field.refused("AGENT_NOT_REGISTERED", "RECORD", "field", payload_of("As if I were it."))
+    assert "field" not in {agent.id for agent in await field.door.agents()}
+
+
+async def test_an_export_of_what_was_compacted_is_imported_whole(field: Rig, rigs: Any) -> None:
+    await findings(field, 6, session="talk")
+    await compact(field, "summarize", filter={"max_age_epochs": 3})
+    await compact(field, "purge", filter={"max_age_epochs": 5})
+    copy = await rigs()
+    lines = b"".join([batch async for batch in field.door.export()]).splitlines()
+    await copy.door.import_lines(lines)
+    assert (await copy.door.verify()).ok
+    assert [kind_of(line) for line in await copy.log()] == [kind_of(line) for line in await field.log()]
+    assert await copy.seen_by("ada", include_archived=True) == await field.seen_by("ada", include_archived=True)
+
+
+@pytest.mark.parametrize("transport", DURABLE, indirect=True)
+async def test_what_was_compacted_is_so_after_a_restart(field: Rig) -> None:
+    await findings(field, 6)
+    answer = await compact(field, "summarize", filter={"max_age_epochs": 2})
+    seen = await field.seen_by("ada")
+    archived = await field.seen_by("ada", include_archived=True)
+    await field.restart()
+    assert await field.seen_by("ada") == seen
+    assert await field.seen_by("ada", include_archived=True) == archived
+    assert set(answer["synthesis_units"]) <= seen
