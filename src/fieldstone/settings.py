@@ -79,6 +79,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     judge_key: Secret | None = None
     judge_model: str | None = None
     judge_timeout_ms: int = 10_000
+    summarizer_url: str | None = None
+    summarizer_key: Secret | None = None
+    summarizer_model: str | None = None
+    summarizer_timeout_ms: int = 30_000
     weights: dict[str, float] = {}
     rate_per_second: float | None = None
     jwt_jwks: str | None = None
@@ -140,6 +144,10 @@ SETTING_HELP: Final[Mapping[str, str]] = {
     "judge_key": "The judge's key, if it wants one.",
     "judge_model": "The judge's model.",
     "judge_timeout_ms": "How long the judge may take for an answer. Without one the rules decide alone.",
+    "summarizer_url": "An endpoint of OpenAI's chat that writes the syntheses of COMPACT.",
+    "summarizer_key": "The summarizer's key, if it wants one.",
+    "summarizer_model": "The summarizer's model.",
+    "summarizer_timeout_ms": "How long the summarizer may take for a group. Without its answer the group is quoted.",
     "log_level": "debug, info, warning or error.",
     "log_format": "json, console, or auto: console in a terminal, json elsewhere.",
 }
@@ -224,6 +232,7 @@ def _whole(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
         "enrichment_timeout_ms": 0 <= settings.enrichment_timeout_ms <= 60_000,
         "detection_timeout_ms": 0 <= settings.detection_timeout_ms <= 60_000,
         "judge_timeout_ms": 1 <= settings.judge_timeout_ms <= 600_000,
+        "summarizer_timeout_ms": 1 <= settings.summarizer_timeout_ms <= 600_000,
         "log_level": settings.log_level in ("debug", "info", "warning", "error"),
         "log_format": settings.log_format in ("json", "console", "auto"),
         "memory_types": len(settings.memory_types) <= 200,
@@ -237,7 +246,8 @@ def _whole(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
         if not fine:
             raise BadSettings(f"{name} ({sources[name]}) is out of its range. {SETTING_HELP[name]}")
     _check_embedder(settings, sources)
-    _check_judge(settings, sources)
+    _check_chat(settings, sources, "judge")
+    _check_chat(settings, sources, "summarizer")
     _check_together(settings, sources, ("tls_cert", "tls_key"))
     _check_together(settings, sources, ("jwt_jwks", "jwt_issuer", "jwt_audience"))
     return settings
@@ -277,17 +287,16 @@ def _check_embedder(settings: Settings, sources: Mapping[str, str]) -> None:
         _check_endpoint(settings, sources, "embedder")
 
 
-_OF_JUDGE: Final = ("judge_url", "judge_key", "judge_model")
-
-
-def _check_judge(settings: Settings, sources: Mapping[str, str]) -> None:
-    given = [name for name in _OF_JUDGE if getattr(settings, name) is not None]
+def _check_chat(settings: Settings, sources: Mapping[str, str], whose: str) -> None:
+    """Named as a whole, or not at all."""
+    url, key, model = f"{whose}_url", f"{whose}_key", f"{whose}_model"
+    given = [name for name in (url, key, model) if getattr(settings, name) is not None]
     if not given:
         return
-    for name in ("judge_url", "judge_model"):
+    for name in (url, model):
         if not getattr(settings, name):
             raise BadSettings(f"{given[0]} ({sources[given[0]]}) needs {name}. {SETTING_HELP[name]}")
-    _check_endpoint(settings, sources, "judge")
+    _check_endpoint(settings, sources, whose)
 
 
 def _check_endpoint(settings: Settings, sources: Mapping[str, str], whose: str) -> None:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from fieldstone.ports.judge import Judge
     from fieldstone.ports.lease import Holder, Lease
     from fieldstone.ports.store import Store, Stores
+    from fieldstone.ports.summarizer import Summarizer
+    from fieldstone.ports.tokens import TokenCounter
     from fieldstone.ports.vault import Vault
     from fieldstone.ports.world import Clock
     from fieldstone.redact.known import KnownSecret
@@ -134,8 +136,13 @@ def _models(settings: Settings) -> Models:
     from fieldstone.backends.tokens import Cl100kCounter
     from fieldstone.field.field import Models
 
+    counter = Cl100kCounter()
     return Models(
-        Cl100kCounter(), open_embedder(settings), lambda name: _open_former(settings, name), open_judge(settings)
+        counter,
+        open_embedder(settings),
+        former=lambda name: _open_former(settings, name),
+        judge=open_judge(settings),
+        summarizer=open_summarizer(settings, counter),
     )
 
 
@@ -220,12 +227,15 @@ def _open_sealer(access: AccessStore, settings: Settings) -> Sealer:
     return Sealer(key_from_file(path.with_name(path.name + "-access.key"), make=not access.secrets()))
 
 
+_OWN_KEYS: Final = ("key", "embedder_key", "judge_key", "summarizer_key", "secrets_key")
+
+
 def _given_secrets(settings: Settings) -> list[KnownSecret]:
     """Those of the environment, and the keys that the settings themselves hold."""
     from fieldstone.redact.known import KnownSecret
     from fieldstone.redact.strength import Weakness, check_value
 
-    own = {name: getattr(settings, name) for name in ("key", "embedder_key", "judge_key", "secrets_key")}
+    own = {name: getattr(settings, name) for name in _OWN_KEYS}
     given = {f"fieldstone.{name}": secret.reveal() for name, secret in own.items() if secret is not None}
     given |= secrets_in(os.environ)
     return [KnownSecret(*each) for each in given.items() if check_value(each[1]) is not Weakness.TOO_SHORT]
@@ -469,6 +479,22 @@ def open_judge(settings: Settings) -> Judge | None:
         model=settings.judge_model or "",
         timeout_ms=settings.judge_timeout_ms,
     )
+
+
+def open_summarizer(settings: Settings, counter: TokenCounter) -> Summarizer | None:
+    """The summariser that the settings name, if they name one; else a field quotes."""
+    if settings.summarizer_url is None:
+        return None
+    from fieldstone.backends.models.openai_writer import OpenAIWriter
+    from fieldstone.compaction.checked import Checked
+
+    writer = OpenAIWriter(
+        settings.summarizer_url,
+        key=settings.summarizer_key.reveal() if settings.summarizer_key else None,
+        model=settings.summarizer_model or "",
+        timeout_ms=settings.summarizer_timeout_ms,
+    )
+    return Checked(writer, counter)
 
 
 async def _open_former(settings: Settings, name: str) -> Embedder | None:

@@ -67,8 +67,9 @@ async def test_an_id_that_was_given_up_comes_back_with_the_same_credential_only(
     with pytest.raises(AgentIdTaken):
         await person(team.field, "mallory").send(register("eve"))
     await team.eve.send(deregister("eve"))
-    with pytest.raises(AgentIdTaken):
-        await person(team.field, "mallory").send(register("eve"))
+    for other in (person(team.field, "mallory"), Person(team.field, "eve", OTHER)):  # an operator's key neither
+        with pytest.raises(AgentIdTaken):
+            await other.send(register("eve"))
     await team.eve.join(4)
     await team.eve.record("I am back.")
 
@@ -253,6 +254,16 @@ async def test_every_way_of_asking_too_much_goes_on_record(team: Company) -> Non
     asked = {each.asked for each in await refusals(team.field)}
     assert {"ATTUNE", "RECORD", "read the field's status", "list the agents", "rebuild the views", "sweep"} <= asked
     assert {each.credential for each in await refusals(team.field)} == {watcher.caller.credential}
+
+
+async def test_who_wants_a_key_for_another_tenant_goes_on_record_in_their_own(server: Tower) -> None:
+    boss = await server.holder("acme", "boss", authority=10)
+    wish = {"tenant": "zeta", "authority": 10}
+    assert refused(await server.request(boss, "POST", "/v1/keys", wish)) == (403, "FORBIDDEN")
+    await server.record(boss, "What nobody waits for joins the next write.")
+    async with server.house.entrance.tenants.visit("acme") as field:
+        [told] = await refusals(field)
+    assert (told.asked, told.credential) == ("manage keys", boss.key_id)
 
 
 async def test_counted_refusals_are_not_lost_when_the_field_closes(server: Tower) -> None:

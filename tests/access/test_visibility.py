@@ -13,7 +13,7 @@ from fieldstone.core.replies import Compacted, Deregistered
 from fieldstone.core.requests import Compact, CompactFilter, DetectFilter, Message
 from fieldstone.core.vocabulary import RelationType, Strategy
 from tests.access.people import UNKNOWN_UNIT, VAULT, Company, Person, company, credential, encoded, person, tells_any
-from tests.access.sessions import leave_session
+from tests.access.sessions import close_session, leave_session
 from tests.messages import commit, deregister, discard, record, register, relation, retract
 from tests.requirements import requirement
 
@@ -238,6 +238,21 @@ async def test_a_compaction_neither_touches_nor_counts_what_its_caller_does_not_
     assert await team.ben.sees("heron") >= set(inside)
 
 
+async def test_a_purged_unit_leaves_its_tombstone_to_those_alone_who_saw_the_unit(team: Company) -> None:
+    boss = await person(team.field, "boss", 10).join(10)
+    await close_session(team.field, "annex", "boss", "ada")
+    purged = await boss.record("A heron.", session="annex")
+    done = await compacted(boss, Compact("purge", CompactFilter(session_id="annex", types=("finding",))))
+    assert done.units_affected == 1
+    for asking in (team.field.unit, team.field.lineage):
+        told = await refusal_of(partial(asking, purged, caller=team.eve.caller))
+        assert told == await refusal_of(partial(asking, UNKNOWN_UNIT, caller=team.eve.caller))
+        assert (await refusal_of(partial(asking, purged, caller=team.ada.caller)))[0] == "UNIT_PURGED"
+    assert await refusal_of(partial(team.eve.detect, "check", purged)) == await refusal_of(
+        partial(team.eve.detect, "check", UNKNOWN_UNIT)
+    )
+
+
 async def compacted(who: Person, request: Compact) -> Compacted:
     reply = await who.send(Message("COMPACT", who.agent, request))
     assert isinstance(reply, Compacted)
@@ -291,7 +306,6 @@ async def test_who_leaves_a_session_sees_it_no_more_not_even_what_they_said_them
     assert await team.ada.sees() == {theirs}
 
 
-@requirement("akashik:level:durable")
 async def test_members_are_members_after_the_views_were_built_again(team: Company) -> None:
     inside = await team.ada.record("A heron.", session=VAULT)
     assert (await team.field.rebuild()).unchanged

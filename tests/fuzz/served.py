@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import httpx
 
-from fieldstone.servers.http.serve import House, start
+from fieldstone.servers.http.serve import start
 from fieldstone.settings import Settings
 from fieldstone.wiring import open_house, open_local_field
 from tests.servers.auth.tokens import make, with_secret
@@ -21,11 +21,18 @@ AUTHORITIES = (0, 2, 4, 6, 8, 10)
 T = TypeVar("T")
 
 
+class Holder(NamedTuple):
+    """A good token, and the agent that speaks with it."""
+
+    token: str
+    agent: str
+
+
 class Guarded(NamedTuple):
     """A server with keys, tokens for it that are good and that are not, and ids that there are."""
 
     url: str
-    good: tuple[str, ...]
+    good: tuple[Holder, ...]
     bad: tuple[str, ...]
     ids: tuple[str, ...]
 
@@ -36,7 +43,7 @@ def served(db: str = "memory:") -> AbstractContextManager[str]:
 
 
 def guarded() -> AbstractContextManager[Guarded]:
-    """A server with two tenants, an agent `ada` in each, and a key of every authority."""
+    """A server with two tenants, and in each a key of every authority and an agent with it."""
     return _in_thread(lambda: _serve_guarded(Settings(db="memory:", port=0, embedder="none", log_reads=False)))
 
 
@@ -52,32 +59,31 @@ async def _serve_open(settings: Settings) -> AsyncIterator[str]:
 @asynccontextmanager
 async def _serve_guarded(settings: Settings) -> AsyncIterator[Guarded]:
     async with open_house(settings) as house:
-        first = make(house.keys, "acme", authority=10)  # with a key it is open to nobody from the start
+        good = [
+            Holder(make(house.keys, tenant, authority=authority).key, f"{tenant}-{authority}")
+            for tenant in ("acme", "zeta")
+            for authority in AUTHORITIES
+        ]
         serving = await start(house.entrance, house.keys, settings)
         async with httpx.AsyncClient(base_url=serving.url) as client:
-            yield await _furnished(house, client, first.key)
+            ids = [await _join_and_record(client, holder) for holder in good]
+        spare, revoked = make(house.keys, "acme", authority=2), make(house.keys, "acme", authority=10)
+        house.keys.revoke(revoked.id)
+        known = good[-1].token
+        bad = ["", "garbage", "a.b.c", revoked.key, with_secret(known), known[:-1], f"{known}x", "x" * 9_000]
+        there = (*filter(None, ids), spare.id, "of-acme", "field", "%00", "%2e%2e")
+        yield Guarded(serving.url, tuple(good), tuple(bad), there)
         await serving.stop()
 
 
-async def _furnished(house: House, client: httpx.AsyncClient, first: str) -> Guarded:
-    good = [first, make(house.keys, "zeta", authority=10).key]
-    ids = [await _join_and_record(client, key) for key in good]
-    good += [
-        make(house.keys, tenant, authority=authority).key for tenant in ("acme", "zeta") for authority in AUTHORITIES
-    ]
-    spare, revoked = make(house.keys, "acme", authority=2), make(house.keys, "acme", authority=10)
-    house.keys.revoke(revoked.id)
-    bad = ["", "garbage", "a.b.c", revoked.key, with_secret(first), first[:-1], f"{first}x", "x" * 9_000]
-    return Guarded(str(client.base_url), tuple(good), tuple(bad), (*ids, spare.id, "of-acme", "field", "%00", "%2e%2e"))
-
-
-async def _join_and_record(client: httpx.AsyncClient, key: str) -> str:
-    """The id of the unit."""
-    headers = {"authorization": f"Bearer {key}"}
-    joining = message("REGISTER", {"id": "ada", "role": "researcher"})
+async def _join_and_record(client: httpx.AsyncClient, holder: Holder) -> str | None:
+    """The id of the unit, if the key is good enough for one."""
+    headers = {"authorization": f"Bearer {holder.token}"}
+    joining = message("REGISTER", {"id": holder.agent, "role": "researcher"}, agent_id=holder.agent)
     assert (await client.post("/v1/register", json=joining, headers=headers)).status_code == 200
-    answer = await client.post("/v1/record", json=message("RECORD", unit("It is cold.")), headers=headers)
-    unit_id: str = answer.json()["memory_unit_id"]
+    recording = message("RECORD", unit("It is cold.", mode="draft"), agent_id=holder.agent)
+    answer = await client.post("/v1/record", json=recording, headers=headers)
+    unit_id: str | None = answer.json().get("memory_unit_id")
     return unit_id
 
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldstone.core.vocabulary import OPERATION_LEVELS
-from fieldstone.servers.http.examples import example_message
+from fieldstone.core.vocabulary import BUILT_OPERATIONS, OPERATION_LEVELS
+from fieldstone.servers.http.examples import UNIT_ID, example_message
 from fieldstone.servers.http.routes import INSPECTION_ROUTES, UNBUILT_ROUTES
 from fieldstone.wire.operations import OPERATION_ROUTES
 from tests.fuzz.served import Guarded, guarded
@@ -33,8 +33,7 @@ PUBLIC: Final = ("/healthz", "/readyz", "/v1/openapi.json")
 WHOLE: Final = ("/v1/verify", "/v1/rebuild", "/v1/export", "/v1/sweep")
 ROUTES: Final = [
     *(("POST", route.path) for route in OPERATION_ROUTES),
-    *(("POST", route.path) for route in OPERATION_ROUTES),
-    ("POST", "/v1/messages"),
+    *[("POST", f"/v1/{operation.lower()}") for operation in (*BUILT_OPERATIONS, "MESSAGES")] * 4,
     *((route.method, route.path) for route in INSPECTION_ROUTES if route.path not in WHOLE),
     *((method, route.path) for route in UNBUILT_ROUTES for method in route.methods),
     *(("GET", path) for path in (*PUBLIC, "/", "/docs")),
@@ -114,14 +113,18 @@ def made(chance: Random, server: Guarded) -> Sent:
     path = path.replace("{id}", chance.choice(server.ids))
     if chance.random() < 0.15:
         path += "?" + "&".join(f"{chance.choice(('after', 'limit', 'status', 'x'))}={number}" for number in (-1, "a"))
-    headers, is_known = tokens(chance, server)
+    holder = chance.choice(server.good)
+    headers, is_known = tokens(chance, holder.token, chance.choice(server.bad))
     headers += [chance.choice(HEADERS) for _ in range(chance.choice((0, 0, 0, 1, 2)))]
-    return Sent(method, path, headers, body(chance, path), is_known)
+    raw = body(chance, path)
+    if b"DEREGISTER" not in raw or chance.random() < 0.02:  # whoever has left is told the same each time
+        raw = raw.replace(b'"ada"', json.dumps(holder.agent).encode())
+    raw = raw.replace(UNIT_ID.encode(), chance.choice(server.ids).encode())
+    return Sent(method, path, headers, raw, is_known)
 
 
-def tokens(chance: Random, server: Guarded) -> tuple[list[tuple[str, str]], bool]:
-    good, bad = chance.choice(server.good), chance.choice(server.bad)
-    match chance.randrange(10):
+def tokens(chance: Random, good: str, bad: str) -> tuple[list[tuple[str, str]], bool]:
+    match chance.randrange(16):
         case 0:
             return [], False
         case 1:
@@ -140,7 +143,7 @@ def body(chance: Random, path: str) -> bytes:
         operation = chance.choice(list(OPERATION_LEVELS))
     value: Any = example_message(operation)
     value = json.loads(json.dumps(value)) | {"id": str(chance.random())}
-    match chance.randrange(8):
+    match chance.randrange(12):
         case 0:
             return b""
         case 1:

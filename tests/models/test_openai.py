@@ -12,7 +12,8 @@ from msgspec import json
 
 from fieldstone.backends.models.openai import ANSWER_BYTES_A_TEXT, ANSWER_BYTES_BESIDE, OpenAIEmbedder
 from fieldstone.ports.embedder import EmbeddingFailed
-from tests.models.endpoint import DIMENSION, Answer, Handler, Items, in_numbers, serving
+from tests.models.endpoint import DIMENSION, Answer, Items, in_numbers, serving
+from tests.models.server import Handler, breaking_off, hanging, trickling
 
 KEY = "a-key-that-nobody-sees"
 PATIENT_MS = 10_000
@@ -57,7 +58,7 @@ def with_body(body: bytes, **headers: str) -> Answer:
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (400, "status 400"),
+        (400, "refused the request (400)"),
         (401, "refused the key"),
         (403, "refused the key"),
         (404, "no such address or model"),
@@ -158,19 +159,11 @@ async def test_a_dimension_that_changes_between_answers_is_refused() -> None:
 
 
 async def test_an_endpoint_that_hangs_is_given_up_in_time() -> None:
-    def answer(handler: Handler, items: Items) -> None:
-        handler.server.over.wait()
-
-    assert "within 200 ms" in await failure(answer, timeout_ms=SOON_MS)
+    assert "within 200 ms" in await failure(lambda handler, items: hanging(handler), timeout_ms=SOON_MS)
 
 
 async def test_an_endpoint_that_trickles_is_given_up_in_time() -> None:
-    def answer(handler: Handler, items: Items) -> None:
-        handler.send(b"", headers={"content-length": "1000000"})
-        while not handler.server.over.wait(0.01):
-            handler.wfile.write(b" ")
-
-    assert "within 200 ms" in await failure(answer, timeout_ms=SOON_MS)
+    assert "within 200 ms" in await failure(lambda handler, items: trickling(handler), timeout_ms=SOON_MS)
 
 
 async def test_an_answer_that_never_ends_is_not_read_to_its_end() -> None:
@@ -184,11 +177,7 @@ async def test_a_compressed_answer_is_refused_however_small_it_looks() -> None:
 
 
 async def test_an_answer_that_breaks_off_is_told() -> None:
-    def answer(handler: Handler, items: Items) -> None:
-        handler.send(b'{"data"', headers={"content-length": "1000"})
-        handler.close_connection = True
-
-    assert "cannot be used: RemoteProtocolError" in await failure(answer)
+    assert "cannot be used: RemoteProtocolError" in await failure(lambda handler, items: breaking_off(handler))
 
 
 async def test_an_endpoint_that_is_not_there_is_told() -> None:

@@ -2,10 +2,6 @@
 
 import gzip
 import logging
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -15,90 +11,11 @@ from fieldstone.backends.models import openai_judge
 from fieldstone.backends.models.openai_judge import ANSWER_BYTES, INSTRUCTION, TEXT_CHARS_MAX, OpenAIJudge
 from fieldstone.settings import BadSettings, load_settings
 from fieldstone.wiring import open_judge
+from tests.models.server import Answer, breaking_off, hanging, saying, serving, trickling, with_body
 
 KEY = "a-key-that-nobody-sees"
 PATIENT_MS = 10_000
 SOON_MS = 200
-
-Answer = Callable[["Handler"], None]
-
-
-class Endpoint(ThreadingHTTPServer):
-    """A real server on loopback, with no model behind it. `requests` are the headers and bodies that came."""
-
-    daemon_threads = True
-
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.answer = answer
-        self.requests: list[tuple[dict[str, str], dict[str, Any]]] = []
-        self.over = threading.Event()  # a handler that hangs is let go at the end of the test
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Endpoint
-
-    def do_POST(self) -> None:
-        body = json.decode(self.rfile.read(int(self.headers["content-length"])))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        self.server.requests.append((headers | {"path": self.path}, body))
-        self.server.answer(self)
-
-    def send(self, body: bytes, *, status: int = 200, headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in {"content-length": str(len(body)), **(headers or {})}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """A test's output is the test's."""
-
-
-@contextmanager
-def serving(answer: Answer) -> Iterator[Endpoint]:
-    endpoint = Endpoint(answer)
-    thread = threading.Thread(target=endpoint.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield endpoint
-    finally:
-        endpoint.over.set()
-        endpoint.shutdown()
-        endpoint.server_close()
-        thread.join()
-
-
-def saying(content: Any) -> Answer:
-    return lambda handler: handler.send(
-        json.encode({"choices": [{"message": {"role": "assistant", "content": content}}]})
-    )
-
-
-def with_body(body: bytes, *, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
-    return lambda handler: handler.send(body, status=status, headers=headers)
-
-
-def hanging(handler: Handler) -> None:
-    handler.server.over.wait()
-
-
-def trickling(handler: Handler) -> None:
-    handler.send_response(200)
-    handler.send_header("content-length", "1000000")
-    handler.end_headers()
-    while not handler.server.over.wait(0.01):
-        handler.wfile.write(b" ")
-
-
-def breaking_off(handler: Handler) -> None:
-    handler.send(b'{"choices"', headers={"content-length": "1000"})
-    handler.close_connection = True
 
 
 def opened(url: str, *, timeout_ms: int = PATIENT_MS) -> OpenAIJudge:

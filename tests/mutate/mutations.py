@@ -441,8 +441,8 @@ LEAVING: Final = (
         "given-settings",
         "the keys among the settings",
         "wiring.py",
-        '("key", "embedder_key", "judge_key", "secrets_key")',
-        "()",
+        " for name, secret in own.items() if secret is not None}",
+        " for name, secret in own.items() if secret is ...}",
         (f"{SCRUBBING}::test_a_key_among_the_settings_is_never_stored",),
     ),
 )

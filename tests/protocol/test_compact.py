@@ -347,3 +347,36 @@ async def test_what_was_compacted_is_so_after_a_restart(field: Rig) -> None:
     assert await field.seen_by("ada") == seen
     assert await field.seen_by("ada", include_archived=True) == archived
     assert set(answer["synthesis_units"]) <= seen
+
+
+async def test_a_summarize_is_tested_with_the_requests_that_were_really_made(field: Rig) -> None:
+    await findings(field, 20)
+    await field.record("ben", "The kiln of the potter cracked at 1240 degrees on Tuesday.")
+    await field.attune("ada", "when did the kiln of the potter crack?", max_units=3)
+    await field.record("ben", "What a read left goes with it.", session="elsewhere")
+    answer = await compact(field, "summarize", dry_run=True)
+    assert answer["tested"]["result"] == "tested"
+    assert answer["tested"]["requests"] == 1
+    assert 0 <= answer["tested"]["kept_share"] <= 1
+    assert (await compact(field, "summarize", dry_run=True, verify=False))["tested"]["result"] == "skipped"
+
+
+async def test_without_recorded_reads_a_summarize_is_untested(field: Rig) -> None:
+    await findings(field, 4)
+    assert (await compact(field, "summarize"))["tested"] == {"result": "untested", "requests": 0, "kept_share": None}
+
+
+async def test_a_group_that_would_cost_too_much_is_left_as_it_is_and_told(field: Rig) -> None:
+    """Every one of them was asked for, and few of them fit into a synthesis a fifth as long."""
+    units = [
+        await field.record("ben", f"The {word} of the old harbour was seen near the mill and the bridge that day.")
+        for word in ("heron", "badger", "otter", "lynx", "marten", "kestrel", "weasel", "beaver", "osprey", "polecat")
+    ]
+    await field.attune("ada", "old harbour mill bridge", max_units=10)
+    await field.record("ben", "What a read left goes with it.", session="elsewhere")
+    answer = await compact(field, "summarize", filter={"types": ["finding"]})
+    told = {each["unit_id"]: each["reason"] for each in answer["skipped"]}
+    assert set(units) <= set(told)
+    assert "no longer find" in told[units[0]]
+    assert await field.seen_by("ada") >= set(units)
+    assert (await compact(field, "summarize", verify=False))["units_affected"] >= len(units)

@@ -4,6 +4,7 @@ The forms of issue 4, one by one and in pairs, are in test_forms.py.
 """
 
 import base64
+import codecs
 import gzip
 import urllib.parse
 import zlib
@@ -203,3 +204,10 @@ def test_a_compressed_run_that_cannot_be_searched_is_taken_out() -> None:
 def test_a_text_made_of_almost_nothing_but_disguises_does_not_take_its_length_squared(unit: str) -> None:
     """A square in one of the readings would make this last for minutes."""
     assert HARNESS.clean_one(unit * (60_000 // len(unit))).text
+
+
+def test_a_text_of_other_letters_in_the_batch_does_not_hide_a_disguise() -> None:
+    rotated = full_width(OTHER[::2]), codecs.encode(OTHER[1::2], "rot13")
+    text = "".join(a + b for a, b in zip(*rotated, strict=True))
+    groups = HARNESS.clean_groups([["日本語"], [text], ["ж"]])
+    assert [group.found for group in groups] == [(), ("vault-b",), ()]

@@ -143,3 +143,11 @@ def test_with_no_secrets_known_a_trail_is_not_followed() -> None:
     group, after = shared_harness().clean_after(trail, texts)
     assert group.texts is texts
     assert after is trail
+
+
+def test_a_trail_outlives_the_secrets_that_were_known_when_it_was_laid() -> None:
+    _, trail = HARNESS.clean_after(Trail(), [VALUE[:HALF], WORDS[:13]])
+    fewer = shared_harness().knowing([KnownSecret("words", "quite " + noise(20))])
+    assert fewer.clean_after(trail, [VALUE[HALF:], WORDS[13:]])[0].found == ()
+    more = shared_harness().knowing([KnownSecret("other", noise(20)), KnownSecret("vault-a", VALUE)])
+    assert more.clean_after(trail, [VALUE[HALF:]])[0].found == ("vault-a",)

@@ -12,7 +12,7 @@ from fieldstone.projections.vector_index import Rows
 
 # A group's synthesis is written in one transaction, which others wait for.
 MOST_GROUP_UNITS: Final = 64
-BATCH_UNITS: Final = 256
+BATCH_UNITS: Final = 512
 
 # What they say was taken back: they are archived with the others, and no synthesis says it again.
 GONE: Final = (STATUS_CODES["superseded"], STATUS_CODES["retracted"])

@@ -4,6 +4,7 @@ The copy is on disk before the original goes, in both directions; so a crash lea
 the next step writes over.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from fieldstone.core.errors import UnitNotFound
@@ -31,18 +32,21 @@ class Archive:
             stored = await self.copy(units)
             archiving = Archiving(compaction, units)
             await self._writer.submit(archiving)
-            await self.follow(stored, archiving.archived, archiving.entry)
+            await self._follow(stored, archiving.archived, archiving.entry)
         return len(archiving.archived), sum(len(stored[seq].body) for seq in archiving.archived if seq in stored)
 
-    async def put_as(self, work: Synthesizing, units: Sequence[int]) -> int:
-        """The same, with the synthesis that stands for them in the same step. The bytes that left; 0: nothing did."""
+    async def put_as(self, works: Sequence[Synthesizing]) -> list[int]:
+        """Groups go, each with the synthesis that stands for it in the same step. The bytes that left with each."""
         async with self._state.rewriting:
-            stored = await self.copy(units)
-            await self._writer.submit(work)
-            if not work.unit:
-                return 0
-            await self.follow(stored, units, work.entry)
-        return sum(len(each.body) for each in stored.values())
+            stored = await self.copy([unit for work in works for unit in work.units])
+            await asyncio.gather(*(self._writer.submit(work) for work in works))
+            gone = [unit for work in works if work.unit for unit in work.units]
+            await self._follow(stored, gone, max((work.entry for work in works), default=0))
+        return [sum(len(stored[unit].body) for unit in work.units if unit in stored) for work in works]
+
+    async def mark(self) -> None:
+        """Whatever the log says is done."""
+        await self._cold.mark(self._state.head.seq)
 
     async def copy(self, units: Sequence[int]) -> dict[int, StoredText]:
         """On disk in the cold part when it returns. The originals are still there."""
@@ -50,11 +54,10 @@ class Archive:
         await self._state.store.cold.put([stored[seq] for seq in sorted(stored)])
         return stored
 
-    async def follow(self, stored: dict[int, StoredText], archived: Sequence[int], entry: int) -> None:
+    async def _follow(self, stored: dict[int, StoredText], archived: Sequence[int], entry: int) -> None:
         texts = {seq: decode_texts(stored[seq].body, UnitTexts) for seq in archived if seq in stored}
         if texts:
             await self._cold.cool(texts, entry)
-        await self._cold.mark(self._state.head.seq)
 
     async def restore(self, units: Sequence[int], by: int | None) -> int:
         async with self._state.rewriting:

@@ -16,7 +16,7 @@ from fieldstone.core.limits import MAX_AUTHORITY
 from fieldstone.core.replies import Compacted, CompactionProgress, Reply, Tested
 from fieldstone.core.requests import Compact, CompactFilter, Message
 from fieldstone.core.text import CleanText
-from fieldstone.field.compacting import Asked, Compacting, Plan, Running
+from fieldstone.field.compacting import Asked, Compacting, Plan, Running, tested
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.idempotency import Fingerprint
 from fieldstone.field.purging import Purge
@@ -73,6 +73,16 @@ class Compactions:
         """Of the one that is under way, or was the last since the field was opened."""
         return _progress(self._known_as(compaction_id))
 
+    async def told(self, compaction_id: str) -> CompactionProgress:
+        """The same, also of one that ended long ago: what the log says of it."""
+        running = self._compacting.running
+        if running is not None and running.id == compaction_id:
+            return _progress(running)
+        for row in await self._state.store.views.compactions():
+            if row.id == compaction_id:
+                return CompactionProgress(row.id, row.state, row.units, row.units)
+        raise NotFound("There is no such compaction.")
+
     def _known_as(self, compaction_id: str) -> Running:
         running = self._compacting.running
         if running is None or running.id != compaction_id:
@@ -107,22 +117,23 @@ class Compactions:
         try:
             await self._compacting.run(running, asked, plan)
         except BaseException:  # why: whatever it was, what is done is done, and its end goes on record
-            await self._end(running, None)
+            await self._end(running, None, None)
             raise
         if running.interrupted:
             raise ShuttingDown  # and no end on record: it goes on when the field opens again
         residue: Residue | UnsetType = UNSET
         if asked.selection.strategy == "purge":
             residue = "none" if await self._purge.scour() else "pending"
-        running.result = _result(running, asked, self._state.epoch, residue)
-        await self._end(running, fingerprint)
+        result = _result(running, asked, self._state.epoch, residue)
+        await self._end(running, fingerprint, result)
+        running.result = result  # now, and not before: whoever watches finds its end on record
         running.tell()
-        return running.result
+        return result
 
-    async def _end(self, running: Running, fingerprint: Fingerprint | None) -> None:
+    async def _end(self, running: Running, fingerprint: Fingerprint | None, result: Compacted | None) -> None:
         remembered = None
-        if fingerprint is not None and running.result is not None and running.state == "done":
-            body = json.encode(running.result)
+        if fingerprint is not None and result is not None and running.state == "done":
+            body = json.encode(result)
             remembered = RememberedReply(fingerprint.key, fingerprint.request, self._clock.now_ms(), body)
         try:
             await self._writer.submit(Ending(running, remembered))
@@ -279,7 +290,12 @@ def _progress(running: Running) -> CompactionProgress:
 
 
 def _tell_if_broken(task: asyncio.Task[Compacted]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, ShuttingDown):
+    error = None if task.cancelled() else task.exception()
+    if error is None or isinstance(error, ShuttingDown):
+        return
+    if isinstance(error, FieldError):
+        logger.warning("a compaction came to an end", code=error.code)
+    else:
         logger.error("a compaction broke", error=type(error).__name__, exc_info=error)
 
 
@@ -306,7 +322,7 @@ def _result(running: Running, asked: Asked, epoch: int, residue: Residue | Unset
         skipped=tuple(running.skipped),
         synthesis_units=tuple(running.syntheses) if running.syntheses else UNSET,
         residue=residue,
-        tested=(running.tested or Tested("untested")) if summarized else UNSET,
+        tested=(running.tested or tested(asked, None)) if summarized else UNSET,
         fell_back=tuple(running.fell_back) if running.fell_back else UNSET,
         cancelled=True if running.cancelled else UNSET,
     )

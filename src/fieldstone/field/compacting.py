@@ -5,7 +5,7 @@ units that went already match no more.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from fieldstone.core.vocabulary import FIELD_AGENT_ID, CompactionState, Guard
 from fieldstone.field.archiving import Archive
 from fieldstone.field.distilling import Distilled, Distilling
 from fieldstone.field.purging import Purge, Purging
+from fieldstone.field.rehearsal import MOST_LOST_SHARE, Rehearsal
 from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
 from fieldstone.field.synthesis import Synthesizing
@@ -27,6 +28,10 @@ from fieldstone.projections.columns import Snapshot
 from fieldstone.projections.vector_index import Rows
 
 NAMED_IN_PLAN: Final = 100
+GROUPS_A_STEP: Final = 8  # several syntheses share the way to the disk
+COSTS_TOO_MUCH: Final = "recent requests would no longer find what they found"
+
+Rehearse = Callable[[], Awaitable[Rehearsal]]
 _TOLD: Final[dict[Guard, str]] = {"hold": "held", "pin": "pinned"}
 
 logger = structlog.get_logger("fieldstone.compacting")
@@ -95,12 +100,14 @@ class Compacting:
         archive: Archive,
         purge: Purge,
         distilling: Distilling,
+        rehearse: Rehearse,
         ids: Ids,
     ) -> None:
         self._state = state
         self._archive = archive
         self._purge = purge
         self._distilling = distilling
+        self._rehearse = rehearse
         self._ids = ids
         self.running: Running | None = None
 
@@ -117,21 +124,26 @@ class Compacting:
     async def foresee(self, asked: Asked, plan: Plan) -> Compacted:
         """What it would do, and nothing done."""
         found: list[PlannedGroup] = []
+        skipped, rehearsal = list(plan.skipped), None
         if asked.selection.strategy == "summarize":
+            rehearsal = await self._rehearse() if asked.verify else None
             async for distilled in self._distilling.each(groups(plan.units, plan.rows)):
-                found.append(await self._planned(distilled))
+                if reason := await _refused(distilled, rehearsal):
+                    skipped += [Skipped(row.id, reason) for row in distilled.rows]
+                else:
+                    found.append(await self._planned(distilled))
         else:
             for seqs in batches(plan.units, plan.rows):
                 found.append(await self._planned(await self._distilling.looked_at(seqs)))
         syntheses = sum(group.tokens_after is not None for group in found)
         return Compacted(
-            units_affected=len(plan.rows),
+            units_affected=sum(group.units for group in found),
             synthesis_units_created=syntheses,
             storage_reclaimed_bytes=sum(group.bytes for group in found),
             epoch=self._state.epoch,
-            skipped=plan.skipped,
+            skipped=tuple(skipped),
             groups=tuple(found),
-            tested=Tested("untested") if asked.selection.strategy == "summarize" else UNSET,
+            tested=tested(asked, rehearsal) if asked.selection.strategy == "summarize" else UNSET,
         )
 
     def start(self, compaction_id: str, total: int) -> Running:
@@ -149,9 +161,11 @@ class Compacting:
                 case "archive":
                     await self._archive_all(running, plan)
                 case "summarize":
-                    await self._summarize_all(running, plan)
+                    await self._summarize_all(running, asked, plan)
                 case "purge":
                     await self._purge_all(running, plan)
+                    await self._purge.finish()
+            await self._archive.mark()
             if not running.interrupted:
                 running.state = "cancelled" if running.cancelled else "done"
         except BaseException:  # why: whatever it was, whoever watches is told
@@ -171,28 +185,36 @@ class Compacting:
             running.step(*await self._archive.put(seqs, running.entry))
             await asyncio.sleep(0)
 
-    async def _summarize_all(self, running: Running, plan: Plan) -> None:
+    async def _summarize_all(self, running: Running, asked: Asked, plan: Plan) -> None:
+        rehearsal = await self._rehearse() if asked.verify else None
+        waiting: list[Distilled] = []
         async for distilled in self._distilling.each(groups(plan.units, plan.rows)):
             if running.stops:
-                return
+                break
             if distilled.distillate is None:  # all of it was taken back: it goes, and nothing says it again
                 running.step(*await self._archive.put([row.seq for row in distilled.rows], running.entry))
-            elif not distilled.distillate.text:
-                running.skipped += [Skipped(row.id, "nothing in its group is short enough") for row in distilled.rows]
+            elif reason := await _refused(distilled, rehearsal):
+                running.skipped += [Skipped(row.id, reason) for row in distilled.rows]
             else:
-                await self._summarize(running, distilled)
+                waiting.append(distilled)
+            if len(waiting) == GROUPS_A_STEP:
+                await self._summarize(running, waiting)
+                waiting = []
+            running.tested = tested(asked, rehearsal)
+        if waiting:
+            await self._summarize(running, waiting)
 
-    async def _summarize(self, running: Running, distilled: Distilled) -> None:
-        group = distilled.group()
-        work = Synthesizing(running.entry, group, self._ids)
-        size = await self._archive.put_as(work, group.units)
-        if not work.unit:
-            running.skipped += [Skipped(row.id, "it changed meanwhile") for row in distilled.rows]
-            return
-        running.syntheses.append(work.unit_id)
-        if distilled.distillate is not None and distilled.distillate.fell_back:
-            running.fell_back.append(distilled.distillate.fell_back)
-        running.step(len(group.units), size)
+    async def _summarize(self, running: Running, waiting: Sequence[Distilled]) -> None:
+        works = [Synthesizing(running.entry, distilled.group(), self._ids) for distilled in waiting]
+        sizes = await self._archive.put_as(works)
+        for distilled, work, size in zip(waiting, works, sizes, strict=True):
+            if not work.unit:
+                running.skipped += [Skipped(row.id, "it changed meanwhile") for row in distilled.rows]
+                continue
+            running.syntheses.append(work.unit_id)
+            if distilled.distillate is not None and distilled.distillate.fell_back:
+                running.fell_back.append(distilled.distillate.fell_back)
+            running.step(len(distilled.rows), size)
 
     async def _purge_all(self, running: Running, plan: Plan) -> None:
         going = set(plan.units.seq[plan.rows].tolist())
@@ -244,3 +266,26 @@ class Compacting:
             session_id=None if row.session is None else await self._state.names.name(row.session),
             unit_ids=tuple(each.id for each in distilled.rows[:NAMED_IN_PLAN]),
         )
+
+
+async def _refused(distilled: Distilled, rehearsal: Rehearsal | None) -> str | None:
+    """Why a group is left as it is; None: it goes."""
+    if distilled.distillate is None:
+        return None
+    if not distilled.distillate.text:
+        return "nothing in its group is short enough"
+    if rehearsal is None or not rehearsal.mass:
+        return None
+    cost = await rehearsal.costs(distilled)
+    if cost > MOST_LOST_SHARE:
+        return COSTS_TOO_MUCH
+    rehearsal.accept(cost)
+    return None
+
+
+def tested(asked: Asked, rehearsal: Rehearsal | None) -> Tested:
+    if not asked.verify:
+        return Tested("skipped")
+    if rehearsal is None or not rehearsal.requests:
+        return Tested("untested")
+    return Tested("tested", rehearsal.requests, rehearsal.kept_share)

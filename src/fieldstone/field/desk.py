@@ -19,6 +19,7 @@ from fieldstone.core.events import (
     AgentRegistered,
     AgentTexts,
     AnyEvent,
+    ContextAttuned,
     Entry,
     NameCoined,
     NameKind,
@@ -237,7 +238,16 @@ class Desk:
         """The reads whose hints are kept."""
         return [*self._state.hints, *self._new_hints]
 
-    async def entry(self, seq: int) -> StoredEntry:
+    async def shown_by(self, read: int) -> frozenset[int]:
+        """The units that a read returned. Every batch of a purge asks, and a read does not change."""
+        known = self._state.shown.get(read)
+        if known is None:
+            event = decode_entry((await self._entry(read)).body).event
+            shown = event.shown if isinstance(event, ContextAttuned) else ()
+            known = self._state.shown[read] = frozenset(unit for unit, _ in shown)
+        return known
+
+    async def _entry(self, seq: int) -> StoredEntry:
         for entry in self._entries:
             if entry.seq == seq:
                 return entry
@@ -283,9 +293,10 @@ class Desk:
         state.note(self._changes)
         state.hints.extend(self._new_hints)
         for _ in self._erased:
-            state.hints.popleft()
+            state.shown.pop(state.hints.popleft(), None)
         for seq in set(self._moved).intersection(state.hints):
             state.hints.remove(seq)
+            state.shown.pop(seq, None)
         state.publish_epoch(self.epoch)
 
     def sealed(self, seq: int, texts: TextBundle) -> tuple[StoredText, str]:

@@ -61,6 +61,7 @@ from fieldstone.field.rebuild import Rebuilt, rebuild
 from fieldstone.field.record import Recording
 from fieldstone.field.refusals import Refusals
 from fieldstone.field.register import Registering
+from fieldstone.field.rehearsal import rehearse
 from fieldstone.field.retract import Retracting
 from fieldstone.field.second_reading import SecondReading
 from fieldstone.field.secrets import ListedSecret, Secrets, SecretScope
@@ -214,7 +215,9 @@ class LocalField:
         self._purge = Purge(state, self._writer, cold)
         summarizer = models.summarizer or Extractive(models.counter)
         distilling = Distilling(state, summarizer, models.counter, ratio=options.compaction_ratio)
-        compacting = Compacting(state, self._archive, self._purge, distilling, ids)
+        compacting = Compacting(
+            state, self._archive, self._purge, distilling, lambda: rehearse(state, self._reads, clock), ids
+        )
         self._compactions = Compactions(state, self._writer, self._reads, compacting, self._purge, clock, ids)
         self._sweeping = Sweeping(
             state, self._cleaning, self._writer, self._follower, self._meanings, self._detecting.forget_texts
@@ -381,7 +384,7 @@ class LocalField:
 
     async def compaction(self, compaction_id: str, caller: Caller = LOCAL) -> CompactionProgress:
         self.require(caller, "follow a compaction")
-        return self._compactions.progress(compaction_id)
+        return await self._compactions.told(compaction_id)
 
     def watch_compaction(self, compaction_id: str, caller: Caller = LOCAL) -> AsyncIterator[CompactionProgress]:
         self.require(caller, "follow a compaction")

@@ -6,10 +6,11 @@ field opens: until the mark has passed the tombstone, the clearing is done again
 """
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Final
 
-from fieldstone.core.events import ContextAttuned, UnitsPurged, decode_entry
+from fieldstone.core.events import UnitsPurged
 from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
 from fieldstone.field.desk import Desk, Draft
@@ -21,6 +22,7 @@ from fieldstone.field.writer import Writer
 from fieldstone.ports.views import UnitRow
 from fieldstone.projections.cold_follower import ColdFollower
 
+_UNIT_ID: Final = re.compile(rb"mem-[0-9a-f]{32}")
 RESIDUE_PAUSE_S: Final = 0.5  # a reader of an older state keeps pages; once it is gone, they go
 
 
@@ -30,23 +32,33 @@ class Purge:
         self._writer = writer
         self._cold = cold
         self._scouring: asyncio.Task[None] | None = None
+        self._answered: set[bytes] = set()  # ids of purged units that remembered answers may still hold
 
-    async def put(self, work: "Purging") -> int:
-        """How many units are gone."""
+    async def put(self, work: "Purging") -> None:
+        """A batch goes. `finish` follows the last one."""
         async with self._state.rewriting:
             await self._writer.submit(work)
             if work.event is not None:
-                await self.clear(work.event)
-                await self._cold.mark(self._state.head.seq)
-        return len(work.event.units) if work.event is not None else 0
+                await self._clear(work.event)
 
     async def clear(self, event: UnitsPurged) -> None:
-        """All that is left of these units. Done twice it does no harm."""
+        """All that is left of these units, after a crash. Done twice it does no harm."""
+        await self._clear(event)
+        await self.finish()
+
+    async def finish(self) -> None:
+        """Answers that name a purged unit are forgotten, and the digests of their messages with them."""
+        ids, self._answered = self._answered, set()
+        if ids:
+            await self._state.store.replies.forget_where(
+                lambda bodies: [not ids.isdisjoint(_UNIT_ID.findall(body)) for body in bodies]
+            )
+
+    async def _clear(self, event: UnitsPurged) -> None:
         store = self._state.store
         await self._cold.forget(event.units, event.texts)
         await store.vectors.erase(event.units)
-        ids = [row.id.encode() for row in (await store.views.units(event.units)).values()]
-        await store.replies.forget_where(lambda bodies: [any(one in body for one in ids) for body in bodies])
+        self._answered.update(row.id.encode() for row in (await store.views.units(event.units)).values())
 
     async def scour(self) -> bool:
         """Whether nothing is left in journals and free pages. What a reader still holds is cleared once it has gone."""
@@ -119,9 +131,4 @@ async def texts_of(desk: Desk, rows: Sequence[UnitRow]) -> list[int]:
 
 async def _hints_that_showed(desk: Desk, units: set[int]) -> list[int]:
     """Reads that returned one of them, as far as their hints are kept: what was asked for may name what was found."""
-    found = []
-    for seq in desk.hints():
-        event = decode_entry((await desk.entry(seq)).body).event
-        if isinstance(event, ContextAttuned) and units & {unit for unit, _ in event.shown}:
-            found.append(seq)
-    return found
+    return [seq for seq in desk.hints() if units & await desk.shown_by(seq)]

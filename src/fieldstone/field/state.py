@@ -37,6 +37,7 @@ class FieldState:
         self.rewriting = asyncio.Lock()  # whoever moves or rewrites stored texts: a sweep, or a step of a compaction
         self._disputes: set[tuple[int, int]] = set()
         self.hints: deque[int] = deque()
+        self.shown: dict[int, frozenset[int]] = {}  # the units that a read with a kept hint returned, if it was asked
         self.head = Head(0, b"")
         self.epoch = 0
         self._epoch_waiters: list[tuple[int, asyncio.Future[None]]] = []

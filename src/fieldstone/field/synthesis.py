@@ -54,6 +54,10 @@ class Synthesizing:
         self.unit_id = ""
         self.entry = 0
 
+    @property
+    def units(self) -> Sequence[int]:
+        return self._group.units
+
     def texts(self) -> Sequence[str]:
         group = self._group
         agents = ", ".join(group.agents)

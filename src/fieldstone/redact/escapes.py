@@ -80,10 +80,13 @@ def rearranged(view: View) -> Iterator[View]:
     tight = view.kept(None, _BETWEEN)
     if any(sign in tight.data and sign not in view.data for sign in _NUMBER_SIGNS):
         yield tight.rewritten(_NUMBER, _meant, deeper=True)
-    if any(sign in tight.data for sign in _SIGNS):
-        for other in (tight, tight.backwards(), tight.translated(ROT13)):
-            if _ANY.search(other.data):
-                yield other.rewritten(_ESCAPE, _meant, deeper=True)
+    if not any(sign in tight.data for sign in _SIGNS):
+        return
+    if len(_ANY.findall(tight.data)) != len(_ANY.findall(view.data)):
+        yield tight.rewritten(_ESCAPE, _meant, deeper=True)
+    for other in (tight.backwards(), tight.translated(ROT13)):
+        if _ANY.search(other.data):
+            yield other.rewritten(_ESCAPE, _meant, deeper=True)
 
 
 def _meant(found: re.Match[bytes]) -> bytes:

@@ -19,18 +19,21 @@ REST_LETTERS: Final = range(2, LETTERS_MIN + 1)
 
 
 class Key(NamedTuple):
-    """A secret, and the needle: what is turned around is no part of what is not."""
+    """A secret, and which of its needles: what is turned around is no part of what is not.
+
+    It outlives the needles: in a trail it may name one that is known no more, or that has other letters now.
+    """
 
     secret_id: str
     has_signs: bool
-    needle: int
+    variant: int
+    letters: int
 
 
 class Part(NamedTuple):
-    """Letters `first` to `last` of `whole` letters of a secret, and where they stand in the text."""
+    """Letters `first` to `last` of a secret, and where they stand in the text."""
 
     key: Key
-    whole: int
     first: int
     last: int
     start: int
@@ -38,7 +41,7 @@ class Part(NamedTuple):
 
     @property
     def is_most(self) -> bool:
-        return self.last - self.first >= MOST_SHARE * self.whole
+        return self.last - self.first >= MOST_SHARE * self.key.letters
 
 
 def split(parts: Iterable[Part]) -> set[Key]:
@@ -54,12 +57,12 @@ def _make_up_the_whole(parts: Sequence[Part]) -> bool:
     for part in sorted(parts, key=lambda part: part.first):
         covered += max(0, part.last - max(part.first, reached))
         reached = max(reached, part.last)
-    whole = parts[0].whole
+    whole = parts[0].key.letters
     return covered >= whole - min(LOST_MAX, whole // LETTERS_PER_LOST)
 
 
 def left_out(most: Part) -> Iterator[tuple[int, int]]:
     """The ends that a part leaves out, if they are short."""
-    for first, last in ((0, most.first), (most.last, most.whole)):
+    for first, last in ((0, most.first), (most.last, most.key.letters)):
         if last - first in REST_LETTERS:
             yield first, last

@@ -21,7 +21,9 @@ from fieldstone.redact.strength import Weakness, check_value
 UNSEARCHABLE: Final = "fieldstone.unsearchable"
 # Letters on each side of the seam between two texts among which a secret is put together.
 SEAM_LETTERS_MAX: Final = 256
+# So many of a needle tell quickly where none begins.
 FIRST_LETTERS: Final = 4
+# A text in which something is found is asked for it several times on its way.
 LOOKS_KEPT: Final = 8
 
 
@@ -62,7 +64,6 @@ class Known:
         ids = [secret.id for secret in self._secrets]
         self._letters: Final = Search((needle for needle in every if not needle.has_signs), ids)
         self._signs: Final = Search((needle for needle in every if needle.has_signs), ids)
-        # A text in which something is found is asked for it several times on its way.
         self._look: Final = lru_cache(maxsize=LOOKS_KEPT)(self._look_at)
         self._beginnings: Final = {has_signs: _beginnings(every, has_signs) for has_signs in (False, True)}
 
@@ -80,11 +81,12 @@ class Known:
 
     def rests(self, most: Iterable[Part], text: bytes) -> list[Part]:
         """The short rests that these parts leave out, if the text has them."""
-        readings_by = dict(self._seam_readings(text))
         return [
             rest
+            for has_signs, reading in self._seam_readings(text)
             for part in most
-            for rest in self._search(part.key.has_signs).rests(part, readings_by[part.key.has_signs])
+            if part.key.has_signs == has_signs
+            for rest in self._search(has_signs).rests(part, reading)
         ]
 
     def said_rests(self, most: Iterable[Part], words: frozenset[bytes]) -> list[Part]:
@@ -159,7 +161,7 @@ class Known:
 
 
 def _beginnings(every: Iterable[Needle], has_signs: bool) -> tuple[list[bytes], frozenset[bytes]]:
-    """The letters of the needles in order, and the first few of each, which tell quickly where none begins."""
+    """The letters of the needles in order, and the first few of each."""
     letters = sorted(needle.letters for needle in every if needle.has_signs == has_signs and needle.sure)
     return letters, frozenset(each[:FIRST_LETTERS] for each in letters)
 

@@ -38,10 +38,18 @@ def canonical(view: View, case: Case = str) -> View:
     return view.read(plain.encode("utf-8"), _Spelled(view.data, case))
 
 
+def has_other_letters(text: bytes) -> bool:
+    """Whether a character of another kind stands for a letter in it, and not only a dash or a quotation mark."""
+    return any(_PLAIN[str][ord(other)].isalnum() for other in _others(text))
+
+
 def has_lookalikes(text: bytes) -> bool:
-    """Whether a letter of another alphabet stands in it, and not only a dash, a quotation mark or an accent."""
-    others = set("".join(_OTHERS.findall(text.decode("utf-8", "surrogateescape"))))
-    return any(other in _ALIKE and other.isalpha() for other in others)
+    """Whether a letter of another alphabet looks like one of ours in it."""
+    return any(other in _ALIKE and other.isalpha() for other in _others(text))
+
+
+def _others(text: bytes) -> set[str]:
+    return set("".join(_OTHERS.findall(text.decode("utf-8", "surrogateescape"))))
 
 
 class _Spelled:

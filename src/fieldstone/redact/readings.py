@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from fieldstone.redact.encodings import from_base64, from_hex, has_run, inflated, readable, with_gzip
 from fieldstone.redact.escapes import ROT13, rearranged, unescaped
-from fieldstone.redact.lookalikes import canonical, has_lookalikes
+from fieldstone.redact.lookalikes import canonical, has_lookalikes, has_other_letters
 from fieldstone.redact.views import Kept, Origin, View, whole
 
 # Encodings on top of each other that are taken off.
@@ -77,15 +77,12 @@ def readings(text: bytes) -> Iterator[Reading]:
 
 def plain_reading(text: bytes) -> Reading:
     """The text as it is, in plain letters."""
-    view = whole(text)
-    return _text(view if text.isascii() else canonical(view))
+    return _text(_plain(whole(text)))
 
 
 def letter_words(text: bytes) -> list[bytes]:
     """The words of a text, each without its punctuation."""
-    view = whole(text)
-    plain = view if text.isascii() else canonical(view)
-    return plain.data.translate(_FOLD, _NO_LETTER_OR_SPACE).split()
+    return _plain(whole(text)).data.translate(_FOLD, _NO_LETTER_OR_SPACE).split()
 
 
 def sign_words(text: bytes) -> list[bytes]:
@@ -106,28 +103,31 @@ def squeezed(text: bytes) -> bytes:
 
 
 def _read(view: View, views: deque[View]) -> Iterator[Reading]:
-    plain = view
-    if not view.data.isascii():
-        plain = canonical(view)
-        # Rotation leaves other letters as they are, and a change of case makes new look-alikes: undone before them.
-        if plain.data.isascii() or has_lookalikes(view.data):
-            yield _text(canonical(view.translated(ROT13)))
-        if has_lookalikes(view.data):
-            yield _text(canonical(view, str.lower))
-            yield _text(canonical(view, str.upper))
+    plain = _plain(view)
     yield _text(plain)
+    if plain is not view:
+        yield from _of_other_letters(view)
     if plain.depth < DEPTH_MAX:
         views.extend(_without_markup(plain))
         views.extend(unescaped(plain))
         yield from _decoded(plain, views)
     if not plain.depth:
         # What was done to escapes and tags was done last: there is nothing more below.
-        for view in (*rearranged(plain), *_without_rearranged_tags(plain)):
-            yield from _last(view)
+        for last in (*rearranged(plain), *_without_rearranged_tags(plain)):
+            yield _text(_plain(last))
 
 
-def _last(view: View) -> Iterator[Reading]:
-    yield _text(view if view.data.isascii() else canonical(view))
+def _plain(view: View) -> View:
+    return view if view.data.isascii() else canonical(view)
+
+
+def _of_other_letters(view: View) -> Iterator[Reading]:
+    """Rotation leaves other letters as they are, and a change of case makes new look-alikes: both are undone first."""
+    if has_other_letters(view.data):
+        yield _text(canonical(view.translated(ROT13)))
+    if has_lookalikes(view.data):
+        yield _text(canonical(view, str.lower))
+        yield _text(canonical(view, str.upper))
 
 
 def _without_markup(plain: View) -> Iterator[View]:

@@ -1,5 +1,6 @@
 """Finds needles in a reading of a text, whole or in part, and says where in the text they stand."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -45,7 +46,8 @@ class Hit(NamedTuple):
 class Search:
     def __init__(self, needles: Iterable[Needle], ids: Sequence[str]) -> None:
         self.needles: Final = tuple(needles)
-        self._ids: Final = ids
+        self._keys: Final = list(_keys(self.needles, ids))
+        self._by_key: Final = {key: which for which, key in enumerate(self._keys)}
         grams = [(which, at, gram) for which, needle in enumerate(self.needles) for at, gram in _grams(needle)]
         self._grams: Final = [(which, at) for which, at, _ in grams]
         self._automaton: Final = automaton([gram for _, _, gram in grams])
@@ -75,14 +77,17 @@ class Search:
 
     def said_rests(self, most: Part, words: Iterable[bytes]) -> Iterator[Part]:
         """The rests that this part leaves out and that are among the words, which stand in no text at hand."""
-        letters = self.needles[most.key.needle].letters
-        for first, last in left_out(most):
-            if letters[first:last] in words:
-                yield Part(most.key, most.whole, first, last, 0, 0)
+        if most.key in self._by_key:
+            letters = self.needles[self._by_key[most.key]].letters
+            for first, last in left_out(most):
+                if letters[first:last] in words:
+                    yield Part(most.key, first, last, 0, 0)
 
     def rests(self, most: Part, reading: Reading) -> Iterator[Part]:
         """The rests that this part leaves out, where they stand by themselves."""
-        which = most.key.needle
+        if most.key not in self._by_key:
+            return
+        which = self._by_key[most.key]
         letters = self.needles[which].letters
         for first, last in left_out(most):
             for start in _places(letters[first:last], reading.letters):
@@ -108,10 +113,15 @@ class Search:
             yield _Match(which, first, last, shift)
 
     def _part(self, reading: Reading, match: _Match) -> Part:
-        needle = self.needles[match.which]
         place = reading.view.origin(*reading.places(match.shift + match.first, match.shift + match.last))
-        key = Key(self._ids[needle.secret], needle.has_signs, match.which)
-        return Part(key, len(needle.letters), match.first, match.last, *place)
+        return Part(self._keys[match.which], match.first, match.last, *place)
+
+
+def _keys(needles: Iterable[Needle], ids: Sequence[str]) -> Iterator[Key]:
+    counts = Counter[int]()
+    for needle in needles:
+        yield Key(ids[needle.secret], needle.has_signs, counts[needle.secret], len(needle.letters))
+        counts[needle.secret] += 1
 
 
 def _is_found_in_part(needle: Needle) -> bool:

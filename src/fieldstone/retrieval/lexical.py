@@ -1,7 +1,7 @@
 """How much of what a request is about stands in a unit: the share of the query's rare words, by information."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
@@ -64,6 +64,11 @@ class LexicalMatch:
             rows = np.searchsorted(units.seq, seqs)
             shares[rows[rows < units.size]] += self._weights[term] / self.total
         return np.minimum(shares, np.float32(1.0), out=shares)
+
+    def share_in(self, terms: Collection[str]) -> float:
+        """The share of a text with these terms, whether or not it is a unit."""
+        found = sum(weight for term, weight in self._weights.items() if term in terms)
+        return min(1.0, found / self.total) if self._weights else 0.0
 
     def session_shares(self, units: Snapshot, visible: Mask, rows: NDArray[np.int64]) -> Shares:
         """For each of these rows how much of the query stands anywhere in its session; 0 for a unit of no session."""

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from fieldstone.backends.models.endpoint import Endpoint, EndpointFailed
+from fieldstone.backends.models.endpoint import Endpoint, EndpointFailed, RequestRefused
 
 PATH: Final = "chat/completions"
 
@@ -26,7 +26,7 @@ class Chat:
         return self._endpoint.is_closed
 
     async def ask(self, instruction: str, data: Struct, *, most_tokens: int, most_bytes: int) -> str:
-        """What the model says, or `EndpointFailed`: it refused, was cut off, or did not answer."""
+        """What the model says, or `EndpointFailed`: it refused, or did not answer."""
         said = _Said("system", instruction), _Said("user", msgspec.json.encode(data).decode())
         body = msgspec.json.encode(_Request(self._model, said, max_tokens=most_tokens))
         return _content(await self._endpoint.post(body, most_bytes=most_bytes))
@@ -60,7 +60,6 @@ class _Request(Struct, frozen=True):
 
 class _Choice(Struct, frozen=True):
     message: _Said
-    finish_reason: str | None = None
 
 
 class _Answer(Struct, frozen=True):
@@ -75,8 +74,6 @@ def _content(body: bytes) -> str:
         [choice] = _answer_decoder.decode(body).choices
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors, and so are bad UTF-8 and a wrong count
         raise EndpointFailed("The endpoint's answer is not one of a chat.") from None
-    if choice.finish_reason == "length":
-        raise EndpointFailed("The model did not come to its end within the tokens that it was given.")
     if choice.message.refusal or not choice.message.content:
-        raise EndpointFailed("The model refused, or said nothing.")
+        raise RequestRefused("The model refused, or said nothing.")
     return choice.message.content

@@ -9,6 +9,10 @@ class EndpointFailed(Exception):
     """Why there is no answer, in a sentence. Nothing of a body is in it: it may repeat the key, or the texts."""
 
 
+class RequestRefused(EndpointFailed):
+    """It is this request that is not answered: the next one may be."""
+
+
 class Endpoint:
     """Retries are the caller's. The key is sent to this URL and stands nowhere else: redirects are not followed.
 
@@ -55,6 +59,8 @@ class Endpoint:
             raise EndpointFailed(
                 f"The endpoint knows no such address or model (404): see {whose}_url and {whose}_model."
             )
+        if status in (httpx.codes.BAD_REQUEST, httpx.codes.REQUEST_ENTITY_TOO_LARGE, httpx.codes.UNPROCESSABLE_ENTITY):
+            raise RequestRefused(f"The endpoint refused the request ({status}).")
         if status != httpx.codes.OK:
             raise EndpointFailed(f"The endpoint answered with the status {status}.")
 

@@ -39,6 +39,7 @@ async def cancel_compaction(visit: Visit) -> Answer:
 
 
 async def compaction_events(visit: Visit) -> Answer:
+    await drain(visit.receive)  # what comes next on this line is that the caller went away
     steps = visit.field.watch_compaction(visit.scope["path_params"]["id"], visit.caller)
     first = await anext(steps)
     return Answer(200, _event(first), EVENT_STREAM, stream=visit.held(_events(steps)))
