@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.attune import measure_attune
+from benchmarks.compaction import measure_compaction
 from benchmarks.contradictions import measure_contradictions
 from benchmarks.corpus import write_rows_file
 from benchmarks.distil import measure_distil
@@ -31,6 +32,7 @@ PARTS = (
     "quality",
     "contradictions",
     "distil",
+    "compaction",
     "redaction",
     "size",
 )
@@ -81,6 +83,8 @@ def _stores(report: Report, parts: Sequence[str], sizes: Sequence[int]) -> None:
             measure_http(report)
         if "vectors" in parts:
             measure_vectors(report, work_dir, sizes=sizes)
+        if "compaction" in parts:
+            measure_compaction(report, work_dir, large=sizes == SIZES)
         if "scale" in parts:
             measure_scale(report, work_dir, sizes=sizes)
 

@@ -43,7 +43,6 @@ class Scene:
         self.foreign_unit = self.foreign_key = self.foreign_draft = ""
         self.foreign_secret = f"{ABROAD}.secret"
         self._numbers = iter(range(1, 1_000_000))
-        self._compactions: dict[Holder, str] = {}
 
     async def build(self) -> None:
         self.ada = await self.tower.holder("acme", "ada", authority=10)
@@ -75,16 +74,11 @@ class Scene:
         return await self.tower.record(self.ada, self.text(session), session=session, mode=mode)
 
     async def compaction(self, holder: Holder) -> str:
-        """The id of one that this holder had made, of a type of units that is used for nothing else."""
-        if holder not in self._compactions:
-            await self.tower.record(holder, "It rains.", type="observation")
-            payload = {"strategy": "archive", "filter": {"types": ["observation"]}}
-            asked = message("COMPACT", payload, agent_id=holder.agent)
-            headers = {**holder.headers, "prefer": "respond-async"}
-            answer = await self.tower.client.post("/v1/compact", json=asked, headers=headers)
-            assert answer.status_code == 202, answer.text
-            self._compactions[holder] = answer.json()["compaction_id"]
-        return self._compactions[holder]
+        """The id of the field's last one, which this holder had made of a type of units that nothing else uses."""
+        await self.tower.record(holder, "It rains.", type="observation")
+        payload = {"strategy": "archive", "filter": {"types": ["observation"]}}
+        compaction_id: str = (await self.tower.ask(holder, "COMPACT", payload))["compaction_id"]
+        return compaction_id
 
     def text(self, session: str) -> str:
         """No two of them are about the same, so that none contradicts another."""

@@ -246,7 +246,7 @@ async def test_a_route_needs_the_authority_of_the_table_and_no_more(
     scene: Scene, route: Route, authority: int, standing: Standing
 ) -> None:
     holder = scene.holder(authority, standing)
-    answer = await requested(scene, holder, route, await own_id(scene, route))
+    answer = await requested(scene, holder, route, await own_id(scene, route, holder if authority >= 6 else scene.ada))
     assert not scene.leaks(answer, holder, route, authority)
     if authority < LEAST[route]:
         assert refused(answer) == (403, "FORBIDDEN")
@@ -254,8 +254,8 @@ async def test_a_route_needs_the_authority_of_the_table_and_no_more(
         assert answer.status_code in (200, 201, 204, 307), answer.text
 
 
-async def own_id(scene: Scene, route: Route) -> str:
-    """One that everybody of the tenant may ask for: often a new one, since some routes spoil it."""
+async def own_id(scene: Scene, route: Route, compactor: Holder) -> str:
+    """One that the holder may ask for: often a new one, since some routes spoil it. A compaction is its beginner's."""
     kind = route[1].split("/")[2] if route[1].count("/") > 1 else ""
     match kind:
         case "units" | "restore":
@@ -266,7 +266,7 @@ async def own_id(scene: Scene, route: Route) -> str:
             await requested(scene, scene.ada, ("PUT", "/v1/secrets/{id}"), "of-acme")
             return "of-acme"
         case "compactions":
-            return await scene.compaction(scene.ada)
+            return await scene.compaction(compactor)
         case _:
             return ""
 
@@ -276,6 +276,7 @@ async def requested(scene: Scene, holder: Holder, route: Route, about: str) -> h
         ("PUT", "/v1/secrets/{id}"): {"value": "correct horse battery staple", "scope": {"tenant": True}},
         ("POST", "/v1/keys"): {"tenant": "acme", "authority": 2},
         ("POST", "/v1/import"): b"",
+        ("PUT", "/v1/retention"): {"policies": []},
         RESTORE: {"unit_ids": [about]},
     }
     return await scene.tower.request(holder, route[0], route[1].replace("{id}", about), bodies.get(route))
@@ -323,6 +324,13 @@ async def test_an_id_of_another_tenant_is_as_unknown_as_any(scene: Scene, route:
     answers = [told(await requested(scene, holder, route, each), each) for each in (foreign, unknown)]
     assert answers[0] == answers[1]
     assert answers[0][0] == (404 if authority >= LEAST[route] else 403)
+
+
+@pytest.mark.parametrize("authority", AUTHORITIES)
+async def test_a_compaction_that_another_began_is_cancelled_by_an_operator_alone(scene: Scene, authority: int) -> None:
+    begun = await scene.compaction(scene.ada)
+    answer = await requested(scene, scene.outsiders[authority], ("DELETE", "/v1/compactions/{id}"), begun)
+    assert answer.status_code == (200 if authority == table.SEES_ALL else 403), answer.text
 
 
 @pytest.mark.parametrize("authority", AUTHORITIES)

@@ -1,5 +1,6 @@
 """What is in a closed session, or in another's draft, shows nowhere: not as a unit, a count, a conflict or a reason."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 
@@ -132,8 +133,9 @@ async def test_what_eve_is_told_does_not_depend_on_what_the_vault_and_others_dra
     # Each note has a subject of its own: conflicts that members find among themselves are entries, and those count.
     texts = [[f"Note {number} says {word}." for number, word in enumerate(words[:count])] for words in (one, other)]
     seen = [f"The {word} was seen." for word in outside]
-    told = [await told_outside(await company(by_meaning=False), inside, seen) for inside in texts]
-    assert told[0] == told[1]
+    for by_meaning in (False, True):
+        told = [await told_outside(await company(by_meaning=by_meaning), inside, seen) for inside in texts]
+        assert told[0] == told[1]
 
 
 # --- DETECT, GET, counts ----------------------------------------------------------------------------------------------
@@ -238,6 +240,14 @@ async def test_a_compaction_neither_touches_nor_counts_what_its_caller_does_not_
     assert await team.ben.sees("heron") >= set(inside)
 
 
+async def test_who_follows_anothers_compaction_is_not_told_what_it_found_behind_the_door(team: Company) -> None:
+    inside = [await team.ada.record(f"Heron number {number}.", session=VAULT) for number in range(3)]
+    done = await compacted(team.ada, Compact("summarize", CompactFilter(session_id=VAULT), verify=False))
+    assert done.compaction_id is not None
+    followed = await team.field.compaction(done.compaction_id, team.eve.caller)
+    assert not tells_any(followed, [*inside, *(done.synthesis_units or ())])
+
+
 async def test_a_purged_unit_leaves_its_tombstone_to_those_alone_who_saw_the_unit(team: Company) -> None:
     boss = await person(team.field, "boss", 10).join(10)
     await close_session(team.field, "annex", "boss", "ada")
@@ -292,6 +302,22 @@ async def test_a_draft_does_not_reach_into_a_session_that_its_author_has_left(
     with pytest.raises(UnitNotFound):
         await team.ben.send(commit("ben", draft))
     assert (await team.field.unit(inside)).status == "active"
+
+
+async def test_a_session_is_closed_for_the_request_that_comes_right_after(team: Company) -> None:
+    closing = asyncio.ensure_future(close_session(team.field, "annex", "ada"))
+    recording = asyncio.ensure_future(team.eve.record("Let me in.", session="annex"))
+    closed, refused = await asyncio.gather(closing, recording, return_exceptions=True)
+    assert closed is None
+    assert isinstance(refused, Forbidden)
+
+
+async def test_a_discarded_draft_of_another_counts_nowhere(team: Company) -> None:
+    draft = await team.ada.record("A heron, perhaps.", mode="draft")
+    await team.ada.send(discard("ada", draft))
+    assert (await team.field.status(team.eve.caller)).units == 0
+    with pytest.raises(UnitNotFound):
+        await team.field.unit(draft, team.eve.caller)
 
 
 async def test_who_leaves_a_session_sees_it_no_more_not_even_what_they_said_themselves(team: Company) -> None:

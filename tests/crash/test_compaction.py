@@ -16,6 +16,7 @@ from fieldstone.core.requests import Attune, Message, Record, Register, Scope
 from fieldstone.core.units import Confidence, Intent
 from fieldstone.field.field import LocalField
 from tests.crash.compactor import Job, open_at
+from tests.requirements import requirement
 
 UNITS = 24
 MOST_STEPS = 60
@@ -63,6 +64,7 @@ def _run(compactor: "subprocess.Popen[bytes]", job: Job) -> str:
     return compactor.stdout.readline().decode().strip()
 
 
+@requirement("akashik:compact:resumable")
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("strategy", ["archive", "summarize", "purge"])
 def test_a_compaction_that_is_killed_at_any_step_goes_on_and_ends_as_it_would_have(

@@ -36,6 +36,10 @@ class Guarded(NamedTuple):
     bad: tuple[str, ...]
     ids: tuple[str, ...]
 
+    @property
+    def operator(self) -> Holder:
+        return self.good[-1]  # of the highest authority
+
 
 def served(db: str = "memory:") -> AbstractContextManager[str]:
     """The URL of an open server. Reads leave nothing in its log, so that whoever counts entries sees writes only."""
@@ -65,7 +69,7 @@ async def _serve_guarded(settings: Settings) -> AsyncIterator[Guarded]:
             for authority in AUTHORITIES
         ]
         serving = await start(house.entrance, house.keys, settings)
-        async with httpx.AsyncClient(base_url=serving.url) as client:
+        async with httpx.AsyncClient(base_url=serving.url, timeout=TIMEOUT_S) as client:
             ids = [await _join_and_record(client, holder) for holder in good]
         spare, revoked = make(house.keys, "acme", authority=2), make(house.keys, "acme", authority=10)
         house.keys.revoke(revoked.id)

@@ -6,7 +6,7 @@
 import json
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import requests
@@ -18,7 +18,7 @@ from schemathesis.specs.openapi import checks as openapi_checks
 from fieldstone.core.vocabulary import BUILT_OPERATIONS, Operation
 from fieldstone.servers.http.examples import example_message
 from fieldstone.servers.http.openapi import openapi_document
-from tests.fuzz.served import served
+from tests.fuzz.served import guarded, served
 
 MANY = bool(os.environ.get("FIELDSTONE_FUZZ"))
 CODED_5XX = (501, 503, 504, 507)
@@ -51,8 +51,24 @@ def session() -> Iterator[requests.Session]:
         yield one
 
 
-def join(url: str) -> None:
-    assert requests.post(f"{url}/v1/register", json=example_message("REGISTER"), timeout=10).status_code == 200
+class Operator(NamedTuple):
+    """Of a server with keys: on an open one, the first key that is made would lock out everybody."""
+
+    url: str
+    session: requests.Session
+
+
+@pytest.fixture(scope="module")
+def operator() -> Iterator[Operator]:
+    with guarded() as server, requests.Session() as session:
+        session.headers["authorization"] = f"Bearer {server.operator.token}"
+        join(server.url, session)
+        yield Operator(server.url, session)
+
+
+def join(url: str, session: requests.Session | None = None) -> None:
+    answer = (session or requests).post(f"{url}/v1/register", json=example_message("REGISTER"), timeout=10)
+    assert answer.status_code == 200
 
 
 def no_uncoded_failure(context: schemathesis.CheckContext, response: schemathesis.Response, case: Any) -> None:
@@ -74,8 +90,8 @@ CHECKS = [
 
 @schema.parametrize()
 @settings(max_examples=500 if MANY else 8)
-def test_every_route_keeps_what_the_document_says(case: Any, url: str, session: requests.Session) -> None:
-    case.call_and_validate(base_url=url, session=session, checks=CHECKS, timeout=30)
+def test_every_route_keeps_what_the_document_says(case: Any, operator: Operator) -> None:
+    case.call_and_validate(base_url=operator.url, session=operator.session, checks=CHECKS, timeout=30)
 
 
 # --- messages bent out of shape ---------------------------------------------------------------------------------------

@@ -4,9 +4,18 @@ import ast
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import PurePosixPath
 
-from tests.house.sources import PACKAGE, Source, dotted, imported_names, module_strings, walk_functions
+from tests.house.sources import (
+    PACKAGE,
+    Source,
+    dotted,
+    imported_names,
+    module_strings,
+    python_sources,
+    walk_functions,
+)
 
 Rule = Callable[[Source], Iterator[str]]
 
@@ -34,9 +43,6 @@ WALL_CLOCK = frozenset({"now", "today", "utcnow"})
 
 MAKE_CLEAN_TEXT = frozenset({f"{PACKAGE}redact/harness.py", f"{PACKAGE}core/text.py"})  # the second defines it
 DECODES_BUNDLES = f"{PACKAGE}core/events.py"  # decode_texts: of what is stored, and of imports, which are then refused
-TEXT_BUNDLES = frozenset(
-    {"TextBundle", "NameText", "AgentTexts", "UnitTexts", "ConfidenceTexts", "ReasonText", "HintText"}
-)
 
 SKIPS = frozenset({"SkipTest", "importorskip", "skip", "skipIf", "skipTest", "skipUnless", "skipif", "xfail"})
 SKIPPERS = re.compile(r"(pytest|unittest|mark|self)(\.|$)")
@@ -207,8 +213,16 @@ def _decoded_bundles(source: Source) -> Iterator[int]:
         if isinstance(node, ast.Call) and dotted(node.func).split(".")[-1] in {"convert", "decode", "Decoder"}:
             values = [*node.args, *(keyword.value for keyword in node.keywords)]
             names = {each.id for value in values for each in ast.walk(value) if isinstance(each, ast.Name)}
-            if names & TEXT_BUNDLES:
+            if names & text_bundles():
                 yield node.lineno
+
+
+@cache
+def text_bundles() -> frozenset[str]:
+    """The kinds of texts that lie beside events."""
+    [events] = python_sources(DECODES_BUNDLES)
+    classes = [node for node in ast.walk(events.tree) if isinstance(node, ast.ClassDef)]
+    return frozenset(each.name for each in classes if "TextBundle" in {each.name, *map(dotted, each.bases)})
 
 
 def _strings_in(call: ast.Call) -> list[str]:

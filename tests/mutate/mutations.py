@@ -176,6 +176,14 @@ COMPACTION: Final = (
         (f"{SCRUBBING}::test_the_reason_of_a_compaction_is_kept_without_its_secret",),
     ),
     Mutation(
+        "policy-reason",
+        "the cleaning of the reason of a run by a policy",
+        "field/compact.py",
+        "ReasonText(reason)",
+        "ReasonText(self.texts()[0])",
+        (f"{SCRUBBING}::test_the_reason_of_a_run_by_a_policy_is_kept_without_a_late_secret",),
+    ),
+    Mutation(
         "synthesis-content",
         "the cleaning of what a summariser says",
         "field/synthesis.py",
@@ -216,7 +224,25 @@ def _unchecked(kind: str) -> Mutation:
     )
 
 
-IDS: Final = tuple(_unchecked(kind) for kind in ("agent", "session", "task", "unit"))
+IDS: Final = (
+    *(_unchecked(kind) for kind in ("agent", "session", "task", "unit")),
+    Mutation(
+        "policy-name",
+        "the refusal of a secret in place of a policy's name",
+        "field/retention.py",
+        '("policy", policy.name)',
+        '("policy", "unchecked")',
+        (f"{SCRUBBING}::test_a_retention_policy_with_a_secret_in_place_of_a_name_is_refused",),
+    ),
+    Mutation(
+        "policy-session",
+        "the refusal of a secret in place of a policy's session",
+        "field/retention.py",
+        '("session", session)',
+        '("session", "unchecked")',
+        (f"{SCRUBBING}::test_a_retention_policy_with_a_secret_in_place_of_a_name_is_refused",),
+    ),
+)
 
 # --- texts that are stored, or come from another store ----------------------------------------------------------------
 

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from tests.house.rules import text_bundles
 from tests.house.sources import PACKAGE, Source, dotted, walk_functions
 
 # Whoever names one of these takes secrets out of a text, or refuses what holds one.
@@ -18,10 +19,10 @@ SCRUBBERS: Final = frozenset(
 # A common name: others follow the log, or a thread of units.
 BY_FULL_NAME: Final = frozenset({"harness.follow", "self._trails.follow"})
 
-# What is made of clean texts, in the methods that get them.
-BUNDLES: Final = frozenset(
-    {"AgentTexts", "UnitTexts", "ConfidenceTexts", "ReasonText", "HintText", "with_strings", "contest"}
-)
+# In the methods that get clean texts, what is made of them; beside these, every bundle.
+LAST_ARGUMENT: Final = frozenset({"with_strings", "contest"})  # their last one is a clean text, or all of them
+# Their texts are refused where they would be altered: clean or not, they are the same.
+REFUSED: Final = frozenset({"NameText", "RetentionTexts"})
 CLEAN: Final = "clean"
 # Ids: one that would be altered is refused before, so the clean one is the given one.
 IDS: Final = frozenset({"targets"})
@@ -75,18 +76,22 @@ def _clean_arguments(source: Source) -> Iterator[Scrub]:
         if CLEAN not in {argument.arg for argument in function.args.args}:
             continue
         for node in ast.walk(function):
-            if isinstance(node, ast.Call) and (name := dotted(node.func)) in BUNDLES:
+            if isinstance(node, ast.Call) and (name := dotted(node.func)) in _takers():
                 yield from _arguments(source, node, name)
 
 
+def _takers() -> frozenset[str]:
+    return (text_bundles() | LAST_ARGUMENT) - REFUSED
+
+
 def _arguments(source: Source, call: ast.Call, name: str) -> Iterator[Scrub]:
-    if name not in {"with_strings", "contest"}:
+    if name not in LAST_ARGUMENT:
         for argument in call.args:
             yield _scrub(source, argument, f"{name}({ast.unparse(argument)})")
         for keyword in call.keywords:
             if keyword.arg not in IDS and not _is_empty(keyword.value):
                 yield _scrub(source, keyword.value, f"{name}({keyword.arg}=…)")
-    else:  # the clean texts are their last argument
+    else:
         yield _scrub(source, call.args[-1], f"{name}(…, {ast.unparse(call.args[-1])})")
 
 

@@ -10,6 +10,7 @@ from fieldstone.core.events import CompactionBegun, CompactionEnded, MemoryCompa
 from tests.protocol.rig import Body, Rig, ids, kind_of, relation
 from tests.protocol.rig import unit as payload_of
 from tests.protocol.ways import DURABLE, on_disk
+from tests.requirements import requirement
 
 
 @pytest.fixture
@@ -31,6 +32,7 @@ async def findings(field: Rig, count: int, *, session: str | None = None, word: 
     ]
 
 
+@requirement("akashik:compact:archive-out-of-attune")
 async def test_archived_units_leave_attune_unless_they_are_asked_for(field: Rig) -> None:
     units = await findings(field, 5)
     answer = await compact(field, "archive")
@@ -41,6 +43,7 @@ async def test_archived_units_leave_attune_unless_they_are_asked_for(field: Rig)
     assert await field.seen_by("ada", temporal_layers=["past"]) == set(units)
 
 
+@requirement("akashik:compact:archive-readable", "akashik:compact:archive-out-of-attune")
 async def test_an_archived_unit_is_read_whole_and_found_by_its_words(field: Rig) -> None:
     units = await findings(field, 5)
     before = [await field.unit(unit) for unit in units]
@@ -53,6 +56,7 @@ async def test_an_archived_unit_is_read_whole_and_found_by_its_words(field: Rig)
     assert ids(found) == [units[3]]
 
 
+@requirement("akashik:compact:restore")
 async def test_restored_units_are_back_and_their_status_is_what_it_was(field: Rig) -> None:
     units = await findings(field, 4)
     await field.record("ben", "Corrected.", relations=[relation("supersedes", units[0])])
@@ -64,6 +68,7 @@ async def test_restored_units_are_back_and_their_status_is_what_it_was(field: Ri
     assert await field.door.restore(units) == 0  # type: ignore[attr-defined]
 
 
+@requirement("akashik:compact:filter")
 async def test_the_filter_is_exact(field: Rig) -> None:
     old = await findings(field, 3, session="one")
     question = await field.record("ben", "Is it so?", type="question", session="one")
@@ -83,6 +88,7 @@ async def test_the_filter_is_exact(field: Rig) -> None:
     assert (await field.unit(question)).archived_epoch
 
 
+@requirement("akashik:compact:filter-malformed")
 @pytest.mark.parametrize(
     "payload",
     [
@@ -102,6 +108,7 @@ async def test_what_is_malformed_is_refused(field: Rig, payload: Body) -> None:
     await field.refused("INVALID_PAYLOAD", "COMPACT", "op", payload)
 
 
+@requirement("akashik:compact:authority")
 async def test_who_may_not_is_refused(field: Rig) -> None:
     await findings(field, 2)
     await field.refused("FORBIDDEN", "COMPACT", "ben", {"strategy": "archive"})
@@ -110,6 +117,7 @@ async def test_who_may_not_is_refused(field: Rig) -> None:
     assert (await compact(field, "archive", "ada"))["units_affected"] == 2
 
 
+@requirement("akashik:compact:nothing-matches")
 async def test_nothing_to_compact_is_no_error_and_leaves_nothing(field: Rig) -> None:
     before = await field.trace()
     for strategy in ("archive", "summarize", "purge"):
@@ -118,6 +126,7 @@ async def test_nothing_to_compact_is_no_error_and_leaves_nothing(field: Rig) -> 
     assert await field.trace() == before
 
 
+@requirement("akashik:compact:repeatable")
 async def test_the_same_compaction_twice_changes_nothing_more(field: Rig) -> None:
     await findings(field, 6)
     await compact(field, "archive")
@@ -126,6 +135,7 @@ async def test_the_same_compaction_twice_changes_nothing_more(field: Rig) -> Non
     assert await field.trace() == before
 
 
+@requirement("akashik:compact:repeatable")
 async def test_a_message_that_is_sent_again_gets_the_first_answer(field: Rig) -> None:
     await findings(field, 3)
     envelope = field.envelope("COMPACT", "op", {"strategy": "archive"})
@@ -135,6 +145,7 @@ async def test_a_message_that_is_sent_again_gets_the_first_answer(field: Rig) ->
     assert await field.trace() == before
 
 
+@requirement("akashik:compact:dry-run")
 async def test_a_dry_run_says_what_it_would_do_and_does_nothing(field: Rig) -> None:
     units = await findings(field, 8, session="talk")
     before = await field.trace()
@@ -147,6 +158,7 @@ async def test_a_dry_run_says_what_it_would_do_and_does_nothing(field: Rig) -> N
     assert (await compact(field, "summarize"))["units_affected"] == plan["units_affected"]
 
 
+@requirement("akashik:compact:synthesis", "akashik:compact:field-voice")
 async def test_summarize_makes_a_synthesis_that_elaborates_all_originals_and_archives_them(field: Rig) -> None:
     units = await findings(field, 12, session="talk")
     answer = await compact(field, "summarize")
@@ -166,6 +178,7 @@ async def test_summarize_makes_a_synthesis_that_elaborates_all_originals_and_arc
     assert shown["derived_from"] == {"units": 12, "agents": ["ben"]}
 
 
+@requirement("akashik:compact:verbatim")
 async def test_decisions_questions_and_contested_units_are_quoted_word_for_word(field: Rig) -> None:
     await findings(field, 20)
     said = {
@@ -183,6 +196,7 @@ async def test_decisions_questions_and_contested_units_are_quoted_word_for_word(
         assert text in content
 
 
+@requirement("akashik:compact:not-said-again")
 async def test_what_was_taken_back_is_not_said_again(field: Rig) -> None:
     units = await findings(field, 6)
     wrong = await field.record("ben", "The moon is made of marzipan, and 4711 of it.")
@@ -192,6 +206,7 @@ async def test_what_was_taken_back_is_not_said_again(field: Rig) -> None:
     assert "marzipan" not in (await field.unit(answer["synthesis_units"][0])).content
 
 
+@requirement("akashik:compact:no-surer")
 async def test_a_synthesis_is_no_surer_and_no_more_trusted_than_what_it_quotes(field: Rig) -> None:
     await field.register("guest", authority=4)
     await field.record("guest", "Perhaps 12 of them.", confidence={"score": 0.2, "reasoning": "heard it"})
@@ -204,6 +219,7 @@ async def test_a_synthesis_is_no_surer_and_no_more_trusted_than_what_it_quotes(f
     assert shown["trust"] == 4
 
 
+@requirement("akashik:compact:sessions-apart")
 async def test_groups_never_mix_sessions(field: Rig) -> None:
     for session in ("one", "two", None):
         await findings(field, 4, session=session)
@@ -212,6 +228,7 @@ async def test_groups_never_mix_sessions(field: Rig) -> None:
     assert (answer["synthesis_units_created"], sessions) == (3, {"one", "two", None})
 
 
+@requirement("akashik:compact:tombstone")
 async def test_a_purged_unit_is_gone_for_good_and_leaves_a_tombstone(field: Rig) -> None:
     units = await findings(field, 3)
     answer = await compact(field, "purge", filter={"max_age_epochs": 0}, reason="asked for by the person")
@@ -228,6 +245,7 @@ async def test_a_purged_unit_is_gone_for_good_and_leaves_a_tombstone(field: Rig)
     assert (await field.door.rebuild()).unchanged
 
 
+@requirement("akashik:compact:purge-quotes")
 async def test_purge_takes_archived_units_and_what_a_synthesis_quoted_of_them(field: Rig) -> None:
     await findings(field, 4)
     await field.record("ben", "The secret ingredient is cardamom 17.", type="decision")
@@ -246,6 +264,7 @@ async def test_purge_takes_archived_units_and_what_a_synthesis_quoted_of_them(fi
     assert b"cardamom" not in exported
 
 
+@requirement("akashik:compact:purge-ancestor")
 async def test_purge_by_ancestor_takes_everything_that_was_derived(field: Rig) -> None:
     root = await field.record("ben", "The root.")
     child = await field.record("ben", "The child.", relations=[relation("caused_by", root)])
@@ -259,6 +278,7 @@ async def test_purge_by_ancestor_takes_everything_that_was_derived(field: Rig) -
             await field.unit(unit)
 
 
+@requirement("akashik:compact:purge-residue")
 @pytest.mark.parametrize("transport", DURABLE, indirect=True)
 async def test_no_byte_of_a_purged_text_is_left_in_any_file(field: Rig, tmp_path: Path) -> None:
     await findings(field, 30)
@@ -277,6 +297,7 @@ async def test_no_byte_of_a_purged_text_is_left_in_any_file(field: Rig, tmp_path
     assert (await field.door.verify()).ok
 
 
+@requirement("akashik:compact:guards")
 async def test_held_and_pinned_units_stay_and_are_told(field: Rig) -> None:
     held, pinned, other = await findings(field, 3)
     await field.door.guard(held, "hold")  # type: ignore[attr-defined]
@@ -293,6 +314,7 @@ async def test_held_and_pinned_units_stay_and_are_told(field: Rig) -> None:
     assert (await compact(field, "archive"))["units_affected"] == 1
 
 
+@requirement("akashik:compact:audit")
 async def test_every_compaction_leaves_who_asked_what_matched_and_what_was_made_of_it(field: Rig) -> None:
     await findings(field, 3, session="talk")
     await compact(field, "summarize", filter={"session_id": "talk"})
@@ -307,6 +329,7 @@ async def test_every_compaction_leaves_who_asked_what_matched_and_what_was_made_
     assert (ended.state, ended.units, ended.syntheses) == ("done", 3, 1)
 
 
+@requirement("akashik:compact:log-untouched")
 async def test_the_log_is_only_appended_to_by_every_strategy(field: Rig) -> None:
     await findings(field, 6)
     before = await field.log()
@@ -318,6 +341,7 @@ async def test_the_log_is_only_appended_to_by_every_strategy(field: Rig) -> None
     assert any(isinstance(line.entry.event, UnitsPurged) for line in await field.log())
 
 
+@requirement("akashik:compact:field-voice")
 async def test_nobody_is_the_field_itself(field: Rig) -> None:
     await findings(field, 2)
     await compact(field, "summarize")
@@ -349,6 +373,7 @@ async def test_what_was_compacted_is_so_after_a_restart(field: Rig) -> None:
     assert set(answer["synthesis_units"]) <= seen
 
 
+@requirement("akashik:compact:tested")
 async def test_a_summarize_is_tested_with_the_requests_that_were_really_made(field: Rig) -> None:
     await findings(field, 20)
     await field.record("ben", "The kiln of the potter cracked at 1240 degrees on Tuesday.")
@@ -366,6 +391,7 @@ async def test_without_recorded_reads_a_summarize_is_untested(field: Rig) -> Non
     assert (await compact(field, "summarize"))["tested"] == {"result": "untested", "requests": 0, "kept_share": None}
 
 
+@requirement("akashik:compact:tested")
 async def test_a_group_that_would_cost_too_much_is_left_as_it_is_and_told(field: Rig) -> None:
     """Every one of them was asked for, and few of them fit into a synthesis a fifth as long."""
     units = [

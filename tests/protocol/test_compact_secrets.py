@@ -175,3 +175,22 @@ async def test_a_field_that_refuses_secrets_keeps_the_units_of_a_summary_that_ho
     made = await field.ask("COMPACT", "owner", {"strategy": "summarize", "verify": False})
     assert (made["units_affected"], made["synthesis_units_created"], len(made["skipped"])) == (6, 2, 3)
     assert secret.encode() not in await everything(field, tmp_path)
+
+
+@pytest.mark.parametrize("transport", DURABLE[:1], indirect=True)
+@pytest.mark.parametrize("refuse", [False, True])
+async def test_a_summary_that_holds_a_secret_keeps_nothing_from_being_purged(
+    rigs: OpenRig, tmp_path: Path, refuse: bool
+) -> None:
+    secret = SECRETS["random"]
+    field = await filled(rigs, Leaking(["The runs took a while."] * len(SESSIONS) + [f"The key is {secret}."]))
+    await field.record("ada", "We go on in Oslo.", session="one", type="decision")
+    await compact(field)
+    await field.restart(refuse_secrets=refuse)
+    await field.door.put_secret("vault", secret)
+    wanted = {"session_id": "one", "types": ["decision"]}
+    purged = await field.ask("COMPACT", "owner", {"strategy": "purge", "filter": wanted})
+    assert (purged["units_affected"], purged["synthesis_units_created"]) == (1, 0 if refuse else 1)
+    stored = await everything(field, tmp_path)
+    assert b"Oslo" not in stored
+    assert secret.encode() not in stored

@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 import pytest
 from msgspec import Raw, json, structs
 
+from fieldstone.compaction.retention import Match, Policy
 from fieldstone.core.chain import link, seal
 from fieldstone.core.errors import SecretLeakage
 from fieldstone.core.events import Entry, UnitRecorded, encode_entry
@@ -17,6 +18,7 @@ from fieldstone.field.transfer import Line
 from fieldstone.field.writer import SCANNED_ON_THE_SPOT_CHARS
 from fieldstone.settings import Secret, Settings
 from fieldstone.wiring import open_local_field
+from tests.field.fields import opened
 from tests.messages import accepted, join, record
 from tests.protocol.rig import Body, OpenRig, Rig, options, unit
 from tests.protocol.ways import on_disk
@@ -116,6 +118,32 @@ async def test_a_synthesis_that_is_made_anew_after_a_purge_does_not_quote_a_late
     content = (await team.unit(synthesis)).content
     assert "We open door 0 with [REDACTED:door]." in content
     assert secret not in content
+
+
+@pytest.mark.parametrize("place", ["name", "session"])
+async def test_a_retention_policy_with_a_secret_in_place_of_a_name_is_refused(place: str) -> None:
+    field, secret = await opened(), noise(24).lower()
+    await field.put_secret("vault", secret)
+    policy = Policy("old", "archive", Match(session=secret), max_units=5)
+    if place == "name":
+        policy = Policy(secret, "archive", max_units=5)
+    with pytest.raises(SecretLeakage):
+        await field.set_retention([policy])
+    assert await field.retention() == ()
+    await field.close()
+
+
+async def test_the_reason_of_a_run_by_a_policy_is_kept_without_a_late_secret() -> None:
+    field, secret = await opened(), noise(24).lower()
+    await join(field, "ada")
+    for at in range(3):
+        await accepted(field, record("ada", f"Number {at}."))
+    await field.set_retention([Policy(secret, "archive", max_units=1)])
+    await field.put_secret("vault", secret)
+    await field.apply_retention()
+    exported = b"".join([batch async for batch in field.export()])
+    assert b"by retention policy [REDACTED:vault]" in exported
+    await field.close()
 
 
 # --- imports and settings ---------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.protocol.rig import Rig, warnings
+from tests.protocol.rig import Rig, unit, warnings
 from tests.protocol.ways import DURABLE
 from tests.redact.fakes import noise
 
@@ -62,6 +62,6 @@ async def test_a_restart_between_the_two_parts_changes_nothing(team: Rig) -> Non
 
 async def test_what_was_refused_is_no_first_part(team: Rig) -> None:
     secret = await registered(team)
-    await team.refused("INVALID_TYPE", "RECORD", "ada", {"mode": "committed", "type": "nonsense", "content": secret[:16]})
+    await team.refused("INVALID_TYPE", "RECORD", "ada", unit(secret[:16], type="nonsense"))
     await team.record("ada", f"{secret[16:]} stands alone.")
     assert secret[16:].encode() in await told(team)

@@ -136,7 +136,8 @@ async def test_a_text_that_is_put_back_after_a_sweep_is_found_by_verify(rigs: Op
     await field.door.sweep()
     await kept[0].commit(Commit(replaced_texts=[old]))
     fault = (await field.door.verify()).first_bad
-    assert fault is not None and (fault.seq, fault.part) == (seq, "text")
+    assert fault is not None
+    assert (fault.seq, fault.part) == (seq, "text")
 
 
 @pytest.mark.parametrize("transport", DURABLE[:1], indirect=True)

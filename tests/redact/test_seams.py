@@ -133,8 +133,7 @@ def test_a_trail_holds_no_more_of_a_text_than_could_be_of_a_secret() -> None:
     _, trail = HARNESS.clean_after(Trail(), ["The meeting is on Tuesday, said Anna.", "It was moved twice."])
     [trace] = trail.traces
     kept = {*trace.words, *(beginning.letters for beginning in trace.beginnings)}
-    letters = {VALUE.lower(), VALUE.lower()[::-1], *(text.replace(" ", "").lower() for text in (WORDS, WORDS[::-1]))}
-    assert not any(len(each) > 3 for each in kept), (kept, letters)
+    assert all(len(each) <= 3 for each in kept)
 
 
 def test_with_no_secrets_known_a_trail_is_not_followed() -> None:

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "hold": ("fieldstone.cli.hold", "Keep a unit for a legal reason: no compaction touches it."),
     "pin": ("fieldstone.cli.pin", "Keep a unit where it is: no compaction touches it."),
     "lineage": ("fieldstone.cli.lineage", "Show what a unit was made from, and into what."),
+    "retention": ("fieldstone.cli.retention", "Retention: what becomes of aged units, by policies that are set."),
     "keys": ("fieldstone.cli.keys", "Keys: who may use a server, and for what."),
     "secrets": ("fieldstone.cli.secrets", "Known secrets: values that must never be stored."),
     "config": ("fieldstone.cli.config", "Settings: what they are, and where they come from."),

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Protocol
 
 from fieldstone.audit.verify import Verification
+from fieldstone.compaction.retention import Policy
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.replies import AgentProfile, CompactionProgress, FieldStatus, Lineage, Reply
 from fieldstone.core.requests import Message
@@ -11,6 +12,7 @@ from fieldstone.core.units import MemoryUnit
 from fieldstone.core.vocabulary import ConflictStatus, Guard
 from fieldstone.field.field import LogPage
 from fieldstone.field.rebuild import Rebuilt
+from fieldstone.field.retention import Outcome, PolicyStatus
 from fieldstone.field.secrets import ListedSecret, SecretScope
 from fieldstone.field.sweep import Swept
 from fieldstone.field.transfer import Imported
@@ -54,6 +56,16 @@ class Door(Protocol):
     async def unguard(self, unit_id: str, guard: Guard) -> None: ...
 
     async def lineage(self, unit_id: str) -> Lineage: ...
+
+    async def retention(self) -> Sequence[Policy]: ...
+
+    async def set_retention(self, policies: Sequence[Policy]) -> Sequence[Policy]: ...
+
+    async def plan_retention(self) -> Sequence[Outcome]: ...
+
+    async def apply_retention(self) -> Sequence[Outcome]: ...
+
+    async def retention_status(self) -> Sequence[PolicyStatus]: ...
 
     async def put_secret(self, secret_id: str, value: str, scope: SecretScope = ...) -> bool: ...
 

@@ -1,6 +1,6 @@
 """A field, as its users hold it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -8,6 +8,7 @@ from fieldstone.audit.verify import Verification
 from fieldstone.client.agent import Agent, send
 from fieldstone.client.door import Door
 from fieldstone.client.sync import SyncFace
+from fieldstone.compaction.retention import Policy
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.errors import AgentIdTaken
 from fieldstone.core.replies import AgentProfile, CompactionProgress, FieldStatus, Lineage, Registered
@@ -15,9 +16,11 @@ from fieldstone.core.units import MemoryUnit
 from fieldstone.core.vocabulary import ConflictStatus
 from fieldstone.field.field import TENANT_SCOPE, LogPage
 from fieldstone.field.rebuild import Rebuilt
+from fieldstone.field.retention import Outcome, PolicyStatus
 from fieldstone.field.secrets import ListedSecret, SecretScope
 from fieldstone.field.sweep import Swept
 from fieldstone.field.transfer import Imported
+from fieldstone.wire.policies import policies_from
 
 
 class Field:
@@ -143,6 +146,26 @@ class Field:
     async def lineage(self, unit_id: str) -> Lineage:
         """What a unit was made from, and what was made from it: one level in each direction."""
         return await self.door.lineage(unit_id)
+
+    async def retention(self) -> Sequence[Policy]:
+        """The retention policies that hold."""
+        return await self.door.retention()
+
+    async def set_retention(self, policies: Sequence[Policy | Mapping[str, Any]]) -> Sequence[Policy]:
+        """These policies hold from now on, and no others. One without a schedule acts only when it is applied."""
+        return await self.door.set_retention(policies_from(policies))
+
+    async def plan_retention(self) -> Sequence[Outcome]:
+        """What each policy would do if it were applied now, by itself; nothing is done."""
+        return await self.door.plan_retention()
+
+    async def apply_retention(self) -> Sequence[Outcome]:
+        """Carry out every policy that is enabled, in their order."""
+        return await self.door.apply_retention()
+
+    async def retention_status(self) -> Sequence[PolicyStatus]:
+        """When each policy last ran, and when it runs next."""
+        return await self.door.retention_status()
 
     async def put_secret(self, secret_id: str, value: str, scope: SecretScope = TENANT_SCOPE) -> bool:
         """Register a value that must never be stored. True: it is easy to guess, and found in plain form only."""

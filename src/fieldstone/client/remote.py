@@ -14,6 +14,7 @@ import httpx
 from msgspec import DecodeError, Struct, json
 
 from fieldstone.audit.verify import Verification
+from fieldstone.compaction.retention import Policy
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.errors import FieldError, Forbidden, InternalError, ShuttingDown, UnitNotFound
 from fieldstone.core.replies import (
@@ -30,6 +31,7 @@ from fieldstone.core.units import MemoryUnit
 from fieldstone.core.vocabulary import ConflictStatus, Guard
 from fieldstone.field.field import TENANT_SCOPE, LogPage
 from fieldstone.field.rebuild import Rebuilt
+from fieldstone.field.retention import Outcome, PolicyStatus
 from fieldstone.field.secrets import ListedSecret, SecretScope
 from fieldstone.field.sweep import Swept
 from fieldstone.field.transfer import Imported
@@ -70,6 +72,18 @@ class Begun(Struct, frozen=True):
 
 class Restored(Struct, frozen=True):
     restored: int
+
+
+class Policies(Struct, frozen=True):
+    policies: tuple[Policy, ...]
+
+
+class Outcomes(Struct, frozen=True):
+    policies: tuple[Outcome, ...]
+
+
+class PolicyStatuses(Struct, frozen=True):
+    policies: tuple[PolicyStatus, ...]
 
 
 class ServerUnreachable(ConnectionError):
@@ -152,6 +166,22 @@ class RemoteField:
 
     async def lineage(self, unit_id: str) -> Lineage:
         return await self._ask("GET", f"{_unit_path(unit_id)}/lineage", Lineage)
+
+    async def retention(self) -> Sequence[Policy]:
+        return (await self._ask("GET", "/v1/retention", Policies)).policies
+
+    async def set_retention(self, policies: Sequence[Policy]) -> Sequence[Policy]:
+        body = json.encode({"policies": policies})
+        return (await self._ask("PUT", "/v1/retention", Policies, content=body)).policies
+
+    async def plan_retention(self) -> Sequence[Outcome]:
+        return (await self._ask("POST", "/v1/retention/plan", Outcomes, timeout=LONG_TIMEOUT)).policies
+
+    async def apply_retention(self) -> Sequence[Outcome]:
+        return (await self._ask("POST", "/v1/retention/apply", Outcomes, timeout=LONG_TIMEOUT)).policies
+
+    async def retention_status(self) -> Sequence[PolicyStatus]:
+        return (await self._ask("GET", "/v1/retention/status", PolicyStatuses)).policies
 
     async def put_secret(self, secret_id: str, value: str, scope: SecretScope = TENANT_SCOPE) -> bool:
         body = json.encode({"value": value, "scope": scope})

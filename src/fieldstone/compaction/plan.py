@@ -12,7 +12,7 @@ from fieldstone.projections.vector_index import Rows
 
 # A group's synthesis is written in one transaction, which others wait for.
 MOST_GROUP_UNITS: Final = 64
-BATCH_UNITS: Final = 512
+BATCH_UNITS: Final = 256
 
 # What they say was taken back: they are archived with the others, and no synthesis says it again.
 GONE: Final = (STATUS_CODES["superseded"], STATUS_CODES["retracted"])
@@ -24,6 +24,8 @@ class Selection(Struct, frozen=True):
     strategy: Strategy
     epoch: int  # the Field's when it was asked for: age is counted from it
     max_age_epochs: int | None = None
+    before: int | None = None  # recorded before this entry
+    beyond_newest: int | None = None  # the oldest beyond so many; of these three limits, one that is passed is enough
     session: int | None = None
     types: Collection[str] | None = None
     statuses: Collection[UnitStatus] | None = None
@@ -37,8 +39,6 @@ def matching(units: Snapshot, wanted: Selection) -> Mask:
     mask &= (units.status != PURGED) & (units.unit_epoch <= wanted.epoch)
     if wanted.strategy != "purge":
         mask &= ~units.archived
-    if wanted.max_age_epochs is not None:
-        mask &= wanted.epoch - units.unit_epoch > wanted.max_age_epochs
     if wanted.session is not None:
         mask &= units.session == wanted.session
     if wanted.types is not None:
@@ -46,7 +46,26 @@ def matching(units: Snapshot, wanted: Selection) -> Mask:
         mask &= np.isin(units.type, codes)
     if wanted.derived is not None:
         mask &= np.isin(units.seq, np.fromiter(wanted.derived, np.int64))
-    return mask
+    return mask & _aged(units, wanted, mask)
+
+
+def _aged(units: Snapshot, wanted: Selection, mask: Mask) -> Mask:
+    limits: list[Mask] = []
+    if wanted.max_age_epochs is not None:
+        limits.append(wanted.epoch - units.unit_epoch > wanted.max_age_epochs)
+    if wanted.before is not None:
+        limits.append(units.seq < wanted.before)
+    if wanted.beyond_newest is not None:
+        limits.append(_beyond(units, np.flatnonzero(mask), wanted.beyond_newest))
+    aged: Mask = np.logical_or.reduce(limits) if limits else np.ones(units.size, np.bool_)
+    return aged
+
+
+def _beyond(units: Snapshot, rows: Rows, newest: int) -> Mask:
+    oldest_first = rows[np.lexsort((units.seq[rows], units.unit_epoch[rows]))]
+    beyond: Mask = np.zeros(units.size, np.bool_)
+    beyond[oldest_first[: max(0, len(rows) - newest)]] = True
+    return beyond
 
 
 def batches(units: Snapshot, rows: Rows) -> Iterator[list[int]]:

@@ -33,6 +33,10 @@ LEAST_TO: Final[dict[str, int]] = {
     "pin a unit": 6,
     "read a unit's lineage": 2,
     "follow a compaction": 6,
+    "plan retention": 6,
+    "set retention": 8,
+    "set retention that purges": PURGE,
+    "apply retention": 8,
 }
 
 LEAST_AUTHORITY: Final[dict[Operation, int]] = {

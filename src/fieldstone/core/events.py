@@ -185,6 +185,9 @@ class CompactionBegun(Event, frozen=True, gc=False, tag="compaction.begun"):
     statuses: tuple[str, ...] | None = None
     ancestor: int | None = None
     verify: bool = True
+    policy: str | None = None  # the retention policy that asks for it
+    before: int | None = None
+    beyond_newest: int | None = None
 
 
 class UnitsArchived(Event, frozen=True, gc=False, tag="units.archived"):
@@ -239,6 +242,13 @@ class UnitUnguarded(Event, frozen=True, gc=False, tag="unit.unguarded"):
     guard: Guard
 
 
+class RetentionSet(Event, frozen=True, gc=False, tag="retention.set"):
+    """These policies hold from now on, and no others. They lie beside it: a session's name is a text from outside."""
+
+    policies: int
+    credential: str | None = None  # who set them; None: the local operator of an open field
+
+
 class ContentReplaced(Event, frozen=True, gc=False, tag="content.replaced"):
     """A text held a secret that became known later. The bundle beside `entry` is another one now, with this hash."""
 
@@ -289,6 +299,7 @@ AnyEvent = (
     | CompactionEnded
     | UnitGuarded
     | UnitUnguarded
+    | RetentionSet
     | AccessRefused
 )
 
@@ -348,6 +359,12 @@ class ReasonText(TextBundle, frozen=True, gc=False):
     reason: CleanText
 
 
+class RetentionTexts(TextBundle, frozen=True, gc=False):
+    """Each policy as JSON."""
+
+    policies: tuple[CleanText, ...] = ()
+
+
 class HintText(TextBundle, frozen=True, gc=False):
     hint: CleanText
 
@@ -365,6 +382,8 @@ def bundle_type(event: AnyEvent) -> type[TextBundle]:
             return ConfidenceTexts
         case ContextAttuned():
             return HintText
+        case RetentionSet():
+            return RetentionTexts
         case _:
             return ReasonText
 

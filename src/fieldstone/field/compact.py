@@ -5,28 +5,36 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Literal
 
 import structlog
-from msgspec import UNSET, UnsetType, json
+from msgspec import UNSET, UnsetType, json, structs
 
 from fieldstone.compaction.plan import Selection
+from fieldstone.core.access import Caller
 from fieldstone.core.agents import AgentFacts
 from fieldstone.core.authority import COMPACT, PURGE, check_authority
-from fieldstone.core.errors import FieldError, NotFound, ShuttingDown, UnitNotFound
+from fieldstone.core.errors import FieldError, Forbidden, NotFound, ShuttingDown, UnitNotFound
 from fieldstone.core.events import CompactionBegun, CompactionEnded, Entry, ReasonText, decode_entry
 from fieldstone.core.limits import MAX_AUTHORITY
 from fieldstone.core.replies import Compacted, CompactionProgress, Reply, Tested
 from fieldstone.core.requests import Compact, CompactFilter, Message
 from fieldstone.core.text import CleanText
+from fieldstone.core.vocabulary import FIELD_AGENT_ID, Strategy
+from fieldstone.field.archiving import Archive
 from fieldstone.field.compacting import Asked, Compacting, Plan, Running, tested
 from fieldstone.field.desk import Desk, Draft
+from fieldstone.field.distilling import Distilling
 from fieldstone.field.idempotency import Fingerprint
 from fieldstone.field.purging import Purge
 from fieldstone.field.reads import Reads
+from fieldstone.field.rehearsal import rehearse
 from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
+from fieldstone.field.synthesis import field_agent
 from fieldstone.field.work import NO_ANSWER, Wordless
 from fieldstone.field.writer import Writer
 from fieldstone.ports.replies import RememberedReply
 from fieldstone.ports.world import Clock, Ids
+from fieldstone.projections.cold_follower import ColdFollower
+from fieldstone.projections.text_follower import TextFollower
 
 logger = structlog.get_logger("fieldstone.compact")
 Residue = Literal["none", "pending"]
@@ -40,18 +48,22 @@ class Compactions:
         state: FieldState,
         writer: Writer,
         reads: Reads,
-        compacting: Compacting,
-        purge: Purge,
+        follower: TextFollower,
+        distilling: Distilling,
         clock: Clock,
         ids: Ids,
     ) -> None:
         self._state = state
         self._writer = writer
         self._reads = reads
-        self._compacting = compacting
-        self._purge = purge
         self._clock = clock
         self._ids = ids
+        self._cold = ColdFollower(state.store, follower)
+        self.archive = Archive(state, writer, self._cold)
+        self._purge = Purge(state, writer, self._cold)
+        self._compacting = Compacting(
+            state, self.archive, self._purge, distilling, lambda: rehearse(state, reads, clock), ids
+        )
         self._task: asyncio.Task[Compacted] | None = None
 
     async def compact(self, message: Message, request: Compact, fingerprint: Fingerprint | None) -> Compacted:
@@ -73,11 +85,11 @@ class Compactions:
         """Of the one that is under way, or was the last since the field was opened."""
         return _progress(self._known_as(compaction_id))
 
-    async def told(self, compaction_id: str) -> CompactionProgress:
+    async def told(self, compaction_id: str, caller: Caller) -> CompactionProgress:
         """The same, also of one that ended long ago: what the log says of it."""
         running = self._compacting.running
         if running is not None and running.id == compaction_id:
-            return _progress(running)
+            return _told_to(caller, running)
         for row in await self._state.store.views.compactions():
             if row.id == compaction_id:
                 return CompactionProgress(row.id, row.state, row.units, row.units)
@@ -101,9 +113,28 @@ class Compactions:
         if request.dry_run:
             return await self._compacting.foresee(asked, plan)
         if not len(plan.rows):
-            return _nothing(request, plan, self._state.epoch)
-        running = self._compacting.start(self._ids.compaction(), len(plan.rows))
-        beginning = Beginning(message, request, running.id, agent, asked)
+            return _nothing(request.strategy, plan, self._state.epoch)
+        beginning = Beginning(message, request, self._ids.compaction(), agent, asked)
+        return await self._begin(beginning, asked, plan, fingerprint)
+
+    async def foresee(self, asked: Asked) -> Compacted:
+        """What it would do, and nothing done."""
+        return await self._compacting.foresee(asked, await self._compacting.plan(asked))
+
+    async def apply(self, policy: str, asked: Asked) -> Compacted:
+        """What a retention policy asks for. A caller who goes away does not stop it."""
+        plan = await self._compacting.plan(asked)
+        if not len(plan.rows):
+            return _nothing(asked.selection.strategy, plan, self._state.epoch)
+        beginning = ByPolicy(policy, self._ids.compaction(), asked)
+        return await asyncio.shield(await self._begin(beginning, asked, plan, None))
+
+    async def _begin(
+        self, beginning: "Beginning | ByPolicy", asked: Asked, plan: Plan, fingerprint: Fingerprint | None
+    ) -> "asyncio.Task[Compacted]":
+        message = beginning.message
+        credential = None if message is None else message.caller.credential
+        running = self._compacting.start(beginning.id, len(plan.rows), credential)
         try:
             await self._writer.submit(beginning)
         except BaseException:  # why: whatever it was, nothing has begun
@@ -140,6 +171,10 @@ class Compactions:
         except FieldError as full:  # it is gone on with, and ended, when the field opens again
             logger.warning("the end of a compaction is not on record", code=full.code)
 
+    async def catch_up(self) -> None:
+        """What a crash left undone behind the log is done before anybody reads."""
+        await self._cold.catch_up(self._state.head.seq, self._purge.clear)
+
     async def resume(self) -> None:
         """One that was under way when the process ended is planned again, from its event, and goes on by itself."""
         for row in await self._state.store.views.compactions():
@@ -149,20 +184,18 @@ class Compactions:
                     await self._go_on(entry, entry.event)
 
     async def _go_on(self, entry: Entry, begun: CompactionBegun) -> None:
-        agent = next(agent for agent in self._state.agents.values() if agent.number == begun.by)
-        sight = self._reads.sight_of(agent)
-        if begun.session is not None and agent.authority >= MAX_AUTHORITY:
-            sight = Sight(sight.agents, sight.hidden - {begun.session})
         selection = Selection(
             strategy=begun.strategy,
             epoch=begun.epoch,
             max_age_epochs=begun.max_age_epochs,
+            before=begun.before,
+            beyond_newest=begun.beyond_newest,
             session=begun.session,
             types=begun.types,
             statuses=begun.statuses,  # type: ignore[arg-type]  # they were checked when it was asked for
             derived=None if begun.ancestor is None else self._state.relations.derived_from(begun.ancestor),
         )
-        asked = Asked(selection, sight, begun.verify)
+        asked = Asked(selection, self._sight_of(begun), begun.verify)
         plan = await self._compacting.plan(asked)
         running = self._compacting.start(begun.id, len(plan.rows))
         running.entry = entry.seq
@@ -170,20 +203,32 @@ class Compactions:
         self._task = asyncio.ensure_future(self._run(running, asked, plan, None))
         self._task.add_done_callback(_tell_if_broken)
 
-    def cancel(self, compaction_id: str) -> CompactionProgress:
+    def _sight_of(self, begun: CompactionBegun) -> Sight:
+        """Of whoever asked for it. A retention policy is about the whole field."""
+        if begun.policy is not None:
+            return Sight(None)
+        agent = next(agent for agent in self._state.agents.values() if agent.number == begun.by)
+        sight = self._reads.sight_of(agent)
+        if begun.session is not None and agent.authority >= MAX_AUTHORITY:
+            return Sight(sight.agents, sight.hidden - {begun.session})
+        return sight
+
+    def cancel(self, compaction_id: str, caller: Caller) -> CompactionProgress:
         """It stops after the step it is in; what is done stays done."""
+        if not _is_theirs(caller, self._known_as(compaction_id)):
+            raise Forbidden("Only whoever began a compaction, or authority 10, may cancel it.")
         progress = self.progress(compaction_id)
         if self._compacting.running is not None and progress.state == "running":
             self._compacting.running.cancelled = True
         return progress
 
-    async def watch(self, compaction_id: str) -> AsyncIterator[CompactionProgress]:
+    async def watch(self, compaction_id: str, caller: Caller) -> AsyncIterator[CompactionProgress]:
         """Where it is, again with every step, and in the end its result; a broken or interrupted one has none."""
         running = self._known_as(compaction_id)
         is_over = False
         while not is_over:
             is_over = running.is_over
-            yield _progress(running)
+            yield _told_to(caller, running)
             if not running.is_over:  # it may have ended while the last step was told
                 await running.next_step()
 
@@ -231,7 +276,7 @@ class Beginning:
     def __init__(self, message: Message, request: Compact, compaction_id: str, agent: AgentFacts, asked: Asked) -> None:
         self.message = message
         self._request = request
-        self._id = compaction_id
+        self.id = compaction_id
         self._agent = agent
         self._asked = asked
         self.entry = 0
@@ -248,7 +293,7 @@ class Beginning:
         ancestor = None if wanted.ancestor_id is None else await desk.unit(wanted.ancestor_id)
         self.entry = draft.append(
             CompactionBegun(
-                id=self._id,
+                id=self.id,
                 strategy=self._request.strategy,
                 by=self._agent.number,
                 epoch=self._asked.selection.epoch,
@@ -260,6 +305,47 @@ class Beginning:
                 verify=self._request.verify,
             ),
             ReasonText(clean[0]),
+        )
+        return draft, NO_ANSWER
+
+
+class ByPolicy:
+    """A retention policy asks for it, in the Field's own voice: nobody else is there when it is due."""
+
+    message = None
+
+    def __init__(self, policy: str, compaction_id: str, asked: Asked) -> None:
+        self._policy = policy
+        self.id = compaction_id
+        self._asked = asked
+        self.entry = 0
+
+    def texts(self) -> Sequence[str]:
+        return (f"{self._asked.selection.strategy} by retention policy {self._policy}", FIELD_AGENT_ID, FIELD_AGENT_ID)
+
+    def names(self) -> Sequence[tuple[str, str]]:
+        return ()
+
+    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
+        reason, name, role = clean
+        draft, wanted = desk.draft(desk.epoch), self._asked.selection
+        by, _ = await field_agent(draft, desk, name, role)
+        self.entry = draft.append(
+            CompactionBegun(
+                id=self.id,
+                strategy=wanted.strategy,
+                by=by,
+                epoch=wanted.epoch,
+                max_age_epochs=wanted.max_age_epochs,
+                session=wanted.session,
+                types=None if wanted.types is None else tuple(wanted.types),
+                statuses=None if wanted.statuses is None else tuple(wanted.statuses),
+                verify=self._asked.verify,
+                policy=self._policy,
+                before=wanted.before,
+                beyond_newest=wanted.beyond_newest,
+            ),
+            ReasonText(reason),
         )
         return draft, NO_ANSWER
 
@@ -285,6 +371,16 @@ class Ending(Wordless):
         return draft, NO_ANSWER
 
 
+def _is_theirs(caller: Caller, running: Running) -> bool:
+    return caller.sees_all or (running.credential is not None and caller.credential == running.credential)
+
+
+def _told_to(caller: Caller, running: Running) -> CompactionProgress:
+    """What it did in rooms that others do not see into is told to whoever asked for it, and to operators."""
+    progress = _progress(running)
+    return progress if _is_theirs(caller, running) else structs.replace(progress, result=UNSET)
+
+
 def _progress(running: Running) -> CompactionProgress:
     return CompactionProgress(running.id, running.state, running.done, running.total, running.result or UNSET)
 
@@ -299,15 +395,15 @@ def _tell_if_broken(task: asyncio.Task[Compacted]) -> None:
         logger.error("a compaction broke", error=type(error).__name__, exc_info=error)
 
 
-def _nothing(request: Compact, plan: Plan, epoch: int) -> Compacted:
+def _nothing(strategy: Strategy, plan: Plan, epoch: int) -> Compacted:
     return Compacted(
         units_affected=0,
         synthesis_units_created=0,
         storage_reclaimed_bytes=0,
         epoch=epoch,
         skipped=plan.skipped,
-        residue="none" if request.strategy == "purge" else UNSET,
-        tested=Tested("untested") if request.strategy == "summarize" else UNSET,
+        residue="none" if strategy == "purge" else UNSET,
+        tested=Tested("untested") if strategy == "summarize" else UNSET,
     )
 
 

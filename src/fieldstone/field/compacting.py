@@ -54,8 +54,9 @@ class Plan(Struct, frozen=True):
 class Running:
     """How far a compaction is."""
 
-    def __init__(self, compaction_id: str, total: int) -> None:
+    def __init__(self, compaction_id: str, total: int, credential: str | None) -> None:
         self.id = compaction_id
+        self.credential = credential  # of whom asked for it: what it did is theirs to know
         self.entry = 0
         self.total = total
         self.done = 0
@@ -146,11 +147,11 @@ class Compacting:
             tested=tested(asked, rehearsal) if asked.selection.strategy == "summarize" else UNSET,
         )
 
-    def start(self, compaction_id: str, total: int) -> Running:
+    def start(self, compaction_id: str, total: int, credential: str | None = None) -> Running:
         """Nobody else's is under way, or `CompactionRunning`."""
         if self.running is not None and self.running.state == "running":
             raise CompactionRunning(self.running.id)
-        self.running = Running(compaction_id, total)
+        self.running = Running(compaction_id, total, credential)
         return self.running
 
     async def run(self, running: Running, asked: Asked, plan: Plan) -> None:

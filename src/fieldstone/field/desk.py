@@ -47,10 +47,12 @@ from fieldstone.ports.views import (
     CommitUnit,
     ConflictRow,
     DropGuard,
+    DropMember,
     KeepHint,
     PurgeUnits,
     PutConflict,
     PutGuard,
+    PutMember,
     PutUnit,
     ResolveConflict,
     RestoreUnits,
@@ -58,6 +60,7 @@ from fieldstone.ports.views import (
     UnitRow,
 )
 from fieldstone.ports.world import Ids
+from fieldstone.projections.sessions import Sessions
 from fieldstone.projections.views import project
 
 
@@ -136,6 +139,7 @@ class Desk:
         self._recorded: dict[int, UnitRecorded] = {}
         self._conflicts: dict[int, ConflictRow] = {}
         self._guards: dict[tuple[int, Guard], bool] = {}
+        self._sessions: Sessions | None = None  # None: this group has changed no membership
         self.unit_texts: dict[int, UnitTexts] = {}
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -151,7 +155,7 @@ class Desk:
         """Whether it is another's draft, or in a closed session of which the agent is no member."""
         if unit.purged_seq is not None or (unit.mode == "draft" and unit.agent != agent.number):
             return True
-        return unit.session in self._state.hidden_from([agent.number])
+        return self.is_closed_to(unit.session, agent)
 
     def is_guarded(self, unit: int) -> bool:
         """Whether it is held or pinned."""
@@ -166,7 +170,9 @@ class Desk:
         return unit.archived_epoch is None and unit.purged_seq is None and not self.is_guarded(unit.seq)
 
     def is_closed_to(self, session: int | None, agent: AgentFacts) -> bool:
-        return session in self._state.hidden_from([agent.number])
+        if self._sessions is None or self._state.cross_session:
+            return session in self._state.hidden_from([agent.number])
+        return session in self._sessions.hidden_from([agent.number])
 
     def reply(self, key: bytes) -> RememberedReply | None:
         return self._replies.get(key) or self._known.get(key)
@@ -349,7 +355,7 @@ class Desk:
             return self._names[number]
         return next(agent.id for agent in self._state.agents.values() if agent.number == number)
 
-    def _overlay(self, change: Change) -> None:
+    def _overlay(self, change: Change) -> None:  # noqa: C901 (one case a change)
         match change:
             case PutUnit(row):
                 self._units[row.seq] = row
@@ -364,6 +370,9 @@ class Desk:
                 self._set(units, archived_epoch=None)
             case PurgeUnits(units, seq):
                 self._set(units, purged_seq=seq)
+            case PutMember() | DropMember():
+                self._sessions = self._sessions or self._state.sessions.copy()
+                self._sessions.apply([change])
             case PutGuard(unit, guard):
                 self._guards[unit, guard] = True
             case DropGuard(unit, guard):

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from fieldstone.audit.verify import Progress, Verification, verify
 from fieldstone.compaction.extractive import Extractive
+from fieldstone.compaction.retention import Policy
 from fieldstone.core.access import LOCAL, Caller
 from fieldstone.core.authority import LEAST_TO
 from fieldstone.core.conflicts import Conflict
@@ -38,12 +39,10 @@ from fieldstone.core.requests import (
 from fieldstone.core.units import MemoryUnit
 from fieldstone.core.validate import Rules, check_message
 from fieldstone.core.vocabulary import FIELD_AGENT_ID, UNRESOLVED_STATUSES, ConflictStatus, Guard
-from fieldstone.field.archiving import Archive
 from fieldstone.field.attune import attune
 from fieldstone.field.cleaning import Cleaning
 from fieldstone.field.commit import Committing
 from fieldstone.field.compact import Compactions
-from fieldstone.field.compacting import Compacting
 from fieldstone.field.deregister import Deregistering
 from fieldstone.field.detect import detect
 from fieldstone.field.detecting import Detecting
@@ -55,14 +54,15 @@ from fieldstone.field.forgetting import Forgetting
 from fieldstone.field.guarding import Guarding
 from fieldstone.field.idempotency import Fingerprint, fingerprint
 from fieldstone.field.meanings import Meanings, OpenEmbedder, no_former
-from fieldstone.field.purging import Purge
 from fieldstone.field.reads import Reads
 from fieldstone.field.rebuild import Rebuilt, rebuild
 from fieldstone.field.record import Recording
 from fieldstone.field.refusals import Refusals
 from fieldstone.field.register import Registering
-from fieldstone.field.rehearsal import rehearse
+from fieldstone.field.retention import Outcome as PolicyOutcome
+from fieldstone.field.retention import PolicyStatus, Retention
 from fieldstone.field.retract import Retracting
+from fieldstone.field.scheduling import Scheduling
 from fieldstone.field.second_reading import SecondReading
 from fieldstone.field.secrets import ListedSecret, Secrets, SecretScope
 from fieldstone.field.sight import Sight
@@ -79,7 +79,6 @@ from fieldstone.ports.summarizer import Summarizer
 from fieldstone.ports.tokens import TokenCounter
 from fieldstone.ports.views import ConflictRow, UnitRow
 from fieldstone.ports.world import Clock, Ids
-from fieldstone.projections.cold_follower import ColdFollower
 from fieldstone.projections.text_follower import TextFollower
 from fieldstone.redact import Harness
 from fieldstone.retrieval.score import WEIGHTS
@@ -209,16 +208,11 @@ class LocalField:
             weights=options.weights,
             vouch_authority=options.vouch_authority,
         )
-        cold = ColdFollower(store, self._follower)
-        self._cold = cold
-        self._archive = Archive(state, self._writer, cold)
-        self._purge = Purge(state, self._writer, cold)
         summarizer = models.summarizer or Extractive(models.counter)
         distilling = Distilling(state, summarizer, models.counter, ratio=options.compaction_ratio)
-        compacting = Compacting(
-            state, self._archive, self._purge, distilling, lambda: rehearse(state, self._reads, clock), ids
-        )
-        self._compactions = Compactions(state, self._writer, self._reads, compacting, self._purge, clock, ids)
+        self._compactions = Compactions(state, self._writer, self._reads, self._follower, distilling, clock, ids)
+        self._retention = Retention(state, self._writer, self._compactions, clock, options.rules)
+        self._scheduling = Scheduling(self._retention, clock)
         self._sweeping = Sweeping(
             state, self._cleaning, self._writer, self._follower, self._meanings, self._detecting.forget_texts
         )
@@ -371,6 +365,8 @@ class LocalField:
             await self._follower.replace(taken.late_texts())
             self._meanings.catch_up()
             self._detecting.defer(taken.unit_texts)
+            await self._retention.load()
+            self._scheduling.start()
         return taken.imported
 
     # --- compaction ---------------------------------------------------------------------------------------------------
@@ -384,22 +380,22 @@ class LocalField:
 
     async def compaction(self, compaction_id: str, caller: Caller = LOCAL) -> CompactionProgress:
         self.require(caller, "follow a compaction")
-        return await self._compactions.told(compaction_id)
+        return await self._compactions.told(compaction_id, caller)
 
     def watch_compaction(self, compaction_id: str, caller: Caller = LOCAL) -> AsyncIterator[CompactionProgress]:
         self.require(caller, "follow a compaction")
-        return self._compactions.watch(compaction_id)
+        return self._compactions.watch(compaction_id, caller)
 
     async def cancel_compaction(self, compaction_id: str, caller: Caller = LOCAL) -> CompactionProgress:
         """It stops after the step it is in."""
         self.require(caller, "follow a compaction")
-        return self._compactions.cancel(compaction_id)
+        return self._compactions.cancel(compaction_id, caller)
 
     async def restore(self, unit_ids: Sequence[str], caller: Caller = LOCAL) -> int:
         """Bring archived units back. Those that are not archived are passed over."""
         self.require(caller, "restore units")
         units = [(await self._seen(unit_id, caller)).seq for unit_id in unit_ids]
-        return await self._archive.restore(units, None) if units else 0
+        return await self._compactions.archive.restore(units, None) if units else 0
 
     async def restore_compaction(self, compaction_id: str, caller: Caller = LOCAL) -> int:
         """Bring back all that one compaction archived, and that is still there."""
@@ -408,7 +404,7 @@ class LocalField:
         seen = [
             row.seq for row in (await self._store.views.units(units)).values() if self._reads.sight(caller).sees(row)
         ]
-        return await self._archive.restore(seen, None) if seen else 0
+        return await self._compactions.archive.restore(seen, None) if seen else 0
 
     async def guard(self, unit_id: str, guard: Guard, caller: Caller = LOCAL) -> None:
         """No compaction touches it from now on."""
@@ -432,6 +428,37 @@ class LocalField:
         if row.purged_seq is not None:
             raise await self._reads.tombstone(row)
         return row
+
+    # --- retention ----------------------------------------------------------------------------------------------------
+
+    async def retention(self, caller: Caller = LOCAL) -> tuple[Policy, ...]:
+        """The policies that hold."""
+        self.require(caller, "plan retention")
+        return self._retention.policies
+
+    async def set_retention(self, policies: Sequence[Policy], caller: Caller = LOCAL) -> tuple[Policy, ...]:
+        """These hold from now on, and no others. Whoever may not purge cannot have it done by a policy."""
+        self.require(caller, "set retention")
+        if any(policy.strategy == "purge" for policy in policies):
+            self.require(caller, "set retention that purges")
+        await self._retention.set(policies, caller)
+        self._scheduling.start()
+        return self._retention.policies
+
+    async def plan_retention(self, caller: Caller = LOCAL) -> tuple[PolicyOutcome, ...]:
+        """What each policy would do if it were applied now, by itself; nothing is done."""
+        self.require(caller, "plan retention")
+        return await self._retention.plan()
+
+    async def apply_retention(self, caller: Caller = LOCAL) -> tuple[PolicyOutcome, ...]:
+        """Carry out every policy that is enabled, in their order."""
+        self.require(caller, "apply retention")
+        return await self._retention.apply()
+
+    async def retention_status(self, caller: Caller = LOCAL) -> tuple[PolicyStatus, ...]:
+        """When each policy last ran, and when it runs next."""
+        self.require(caller, "plan retention")
+        return await self._retention.status()
 
     # --- known secrets ------------------------------------------------------------------------------------------------
 
@@ -477,6 +504,7 @@ class LocalField:
         if self._rebuilding is not None:
             await asyncio.wait([self._rebuilding])
         self._refusals.flush()
+        await self._scheduling.close()
         await self._compactions.close()
         await self._writer.drain()
         await self._detecting.close()
@@ -523,11 +551,13 @@ class LocalField:
     async def start(self) -> None:
         """Bring the indexes up to the log, and forget answers that are older than the setting says."""
         await self._follower.catch_up()
-        await self._cold.catch_up(self._state.head.seq, self._purge.clear)
+        await self._compactions.catch_up()
         await self._meanings.open()
         await self._detecting.start()
         await self._forgetting.start()
         await self._compactions.resume()
+        await self._retention.load()
+        self._scheduling.start()
 
 
 async def open_local(

@@ -8,6 +8,7 @@ from typing import Final, NoReturn
 
 from msgspec import Struct
 
+from fieldstone.compaction.retention import POLICY_NAME
 from fieldstone.core.authority import LEAST_TO
 from fieldstone.core.errors import Forbidden, InvalidPayload, Unauthenticated
 from fieldstone.core.events import (
@@ -23,6 +24,7 @@ from fieldstone.core.events import (
     NameCoined,
     NameKind,
     NameText,
+    RetentionSet,
     TextBundle,
     UnitCommitted,
     UnitRecorded,
@@ -108,9 +110,10 @@ class ForeignEntries:
             case AgentRegistered(authority=authority, credential=credential):
                 if not 0 <= authority <= MAX_AUTHORITY or not (credential is None or _CREDENTIAL.fullmatch(credential)):
                     _refuse(line, f"entry {entry.seq} has an authority that there is not")
-            case CompactionBegun(id=compaction_id) if not _COMPACTION_ID.fullmatch(compaction_id):
-                _refuse(line, f"entry {entry.seq} has an id that no field makes")
-            case AccessRefused() as refused if not _is_plain(refused):
+            case CompactionBegun(id=compaction_id, policy=policy):
+                if not _COMPACTION_ID.fullmatch(compaction_id) or not (policy is None or POLICY_NAME.fullmatch(policy)):
+                    _refuse(line, f"entry {entry.seq} has an id that no field makes")
+            case AccessRefused() | RetentionSet() as event if not _is_plain(event):
                 _refuse(line, f"entry {entry.seq} says what no field says")
             case UnitCommitted(score=score) if score is not None and not 0 <= score <= 1:
                 _refuse(line, f"entry {entry.seq} has a score that there is not")
@@ -179,11 +182,13 @@ class ForeignEntries:
         self._names.add(digest)
 
 
-def _is_plain(refused: AccessRefused) -> bool:
+def _is_plain(event: AccessRefused | RetentionSet) -> bool:
     """An event holds no text from outside: what was asked for is of our own lists."""
-    is_known = refused.asked in LEAST_TO or refused.asked in OPERATION_LEVELS
-    is_ours = refused.credential is None or bool(_CREDENTIAL.fullmatch(refused.credential))
-    return is_known and is_ours and refused.code in _REFUSALS
+    is_ours = event.credential is None or bool(_CREDENTIAL.fullmatch(event.credential))
+    if isinstance(event, RetentionSet):
+        return is_ours
+    is_known = event.asked in LEAST_TO or event.asked in OPERATION_LEVELS
+    return is_known and is_ours and event.code in _REFUSALS
 
 
 def _refuse(line: int, why: str) -> NoReturn:

@@ -197,7 +197,7 @@ class Meanings:
             self._serving = await self._load(serving, old)
 
     async def _load(self, model: StoredModel, embedder: Embedder, enriched: Enriched | None = None) -> Enrichment:
-        meaning = Meaning(model)
+        meaning = Meaning(model, lambda: () if self._state.cross_session else self._state.sessions.closed)
         seqs = self._state.columns.snapshot(0).seq
         async for batch in self._state.store.vectors.scan(model.number):
             rows = np.searchsorted(seqs, batch.seqs)

@@ -62,8 +62,8 @@ async def rank(
 ) -> Ranking:
     """`mask`: the candidates. What stands beside a candidate may count although it is none itself: the caller's own
     unit may be the question, and a filter does not change what a unit is worth."""
-    asked = _asked(reads, caller, request, units)
     visible = candidates(units, Filter(caller.number, hidden, include_own=True, include_archived=True), reads.relations)
+    asked = _asked(reads, caller, request, units, visible)
     # Meaning is looked for in a thread; whatever needs no vector is done meanwhile.
     nearing = asyncio.ensure_future(_near(reads, units, asked, (visible | mask, mask)))
     try:
@@ -88,13 +88,13 @@ async def rank(
     return Ranking(scores, by_hint, by_interests, tuple(asked.hint.words.values()), silent)
 
 
-def _asked(reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot) -> Asked:
+def _asked(reads: Reads, caller: AgentFacts, request: Attune, units: Snapshot, visible: Mask) -> Asked:
     analyze = reads.text_index.analyze
     hint_text = request.context_hint
     hint = Query([hint_text] if hint_text else (), analyze)
     named = reads.agents_named(split(hint_text)) if hint_text else {}
-    # The id of somebody who has recorded nothing is a word like any other.
-    named = {agent: words for agent, words in named.items() if agent in units.agent_codes}
+    # The id of somebody of whom the caller sees nothing is a word like any other.
+    named = {agent: words for agent, words in named.items() if visible[units.agent == units.agent_code(agent)].any()}
     if named:
         hint.drop({word for words in named.values() for word in words})
     wanted = request.scope.interests or () if reads.level >= 1 else ()

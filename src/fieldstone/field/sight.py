@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from fieldstone.ports.views import ConflictRow, UnitRow, Views
-from fieldstone.projections.columns import PURGED, STATUS_CODES, Mask, Snapshot
+from fieldstone.projections.columns import PURGED, Mask, Snapshot
 
 
 class Sight(Struct, frozen=True):
@@ -34,7 +34,7 @@ class Sight(Struct, frozen=True):
             there: Mask = units.status != PURGED
             return there
         own = [units.agent_code(agent) for agent in self.agents]
-        mask: Mask = (units.status != PURGED) & ((units.status != STATUS_CODES["draft"]) | np.isin(units.agent, own))
+        mask: Mask = (units.status != PURGED) & (units.committed | np.isin(units.agent, own))
         if self.hidden:
             mask &= ~np.isin(units.session, list(self.hidden))
         return mask

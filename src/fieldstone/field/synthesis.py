@@ -86,7 +86,7 @@ class Synthesizing:
 
     async def append_to(self, draft: Draft, desk: Desk, rows: Sequence[UnitRow], clean: Sequence[CleanText]) -> None:
         content, purpose, reasoning, name, role, *targets = clean
-        agent, registration = await _field_agent(draft, desk, name, role)
+        agent, registration = await field_agent(draft, desk, name, role)
         said = [row for row in rows if row.seq in set(self._group.said)]
         scores = [row.score for row in said if row.score is not None]
         relations = tuple(LoggedRelation("elaborates", row.seq) for row in rows)
@@ -127,8 +127,8 @@ class Synthesizing:
         )
 
 
-async def _field_agent(draft: Draft, desk: Desk, name: CleanText, role: CleanText) -> tuple[int, int]:
-    """The number of the Field's own agent, and its registration; made with its first synthesis."""
+async def field_agent(draft: Draft, desk: Desk, name: CleanText, role: CleanText) -> tuple[int, int]:
+    """The number of the Field's own agent, and its registration; made when it first acts."""
     known = desk.agent(FIELD_AGENT_ID)
     if known is not None:
         return known.number, known.registration

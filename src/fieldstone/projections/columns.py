@@ -1,4 +1,4 @@
-"""What scoring needs of every unit, as numpy columns: 64 bytes a unit, so that all of them can be looked at each time.
+"""What scoring needs of every unit, as numpy columns: 65 bytes a unit, so that all of them can be looked at each time.
 
 Only the field's writer changes them. A reader takes a `Snapshot`: rows are only ever appended, so what it holds stays
 true while the writer goes on; a status that changes meanwhile shows either its old or its new value.
@@ -56,6 +56,7 @@ _COLUMNS: Final[dict[str, Any]] = {
     "type": np.uint8,
     "status": np.uint8,
     "archived": np.bool_,
+    "committed": np.bool_,
     "confidence": np.float32,
     "before": np.int32,
     "after": np.int32,
@@ -79,6 +80,7 @@ class Snapshot(NamedTuple):
     type: NDArray[np.uint8]
     status: NDArray[np.uint8]
     archived: NDArray[np.bool_]
+    committed: NDArray[np.bool_]  # False: a draft, or one that was discarded
     confidence: NDArray[np.float32]
     before: NDArray[np.int32]  # the row of the unit before it in the same conversation, and of the one after
     after: NDArray[np.int32]
@@ -130,6 +132,7 @@ class UnitColumns:
                         self._arrays["confidence"][at] = score
                     self._arrays["epoch"][at] = epoch
                     self._arrays["status"][at] = STATUS_CODES["active"]
+                    self._arrays["committed"][at] = True
                     self._join(at)
                 case ArchiveUnits(units):
                     self._arrays["archived"][self.rows_of(units)] = True
@@ -157,6 +160,7 @@ class UnitColumns:
         arrays["type"][at] = self._types.code(row.type)
         arrays["status"][at] = STATUS_CODES[row.status] if row.purged_seq is None else PURGED
         arrays["archived"][at] = row.archived_epoch is not None
+        arrays["committed"][at] = row.mode == "committed"
         arrays["confidence"][at] = NO_CONFIDENCE if row.score is None else row.score
         arrays["echo_of"][at] = row.echo_of or 0
         arrays["trust"][at] = DEFAULT_AUTHORITY if row.trust is None else row.trust
@@ -180,6 +184,7 @@ class UnitColumns:
             "type": np.fromiter(map(self._types.code, batch.type), np.uint8, len(batch.type)),
             "status": np.where(batch.purged_seq > 0, np.uint8(PURGED), statuses),
             "archived": batch.archived_epoch > 0,
+            "committed": np.fromiter((mode == "committed" for mode in batch.mode), np.bool_, len(batch.mode)),
             "confidence": np.nan_to_num(batch.score, nan=NO_CONFIDENCE),
             "echo_of": batch.echo_of,
             "trust": batch.trust,

@@ -5,6 +5,7 @@ everything is near everything. And how much nearer a unit is to its neighbour in
 conversation the answer stands beside the question, in a heap of unrelated notes it does not.
 """
 
+from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -32,8 +33,11 @@ class Lie(NamedTuple):
 
 
 class Meaning:
-    def __init__(self, model: StoredModel) -> None:
+    """`closed` tells the sessions that not everybody sees into: what lies in them must not show in anybody's scores."""
+
+    def __init__(self, model: StoredModel, closed: Callable[[], Collection[int]] = tuple) -> None:
         self.model = model
+        self._closed = closed
         self.index = VectorIndex(model.dimension)
         self._vectors = 0
         self._lie: Lie | None = None
@@ -48,7 +52,10 @@ class Meaning:
         return self._lie
 
     def _look(self, units: Snapshot) -> Lie:
-        rows = np.flatnonzero(units.status <= LAST_SHOWN_STATUS)[-SAMPLE_UNITS:]
+        counted = units.status <= LAST_SHOWN_STATUS
+        if closed := self._closed():
+            counted &= ~np.isin(units.session, np.fromiter(closed, np.int64))
+        rows = np.flatnonzero(counted)[-SAMPLE_UNITS:]
         vectors = self.index.vectors(rows)
         there = vectors.any(axis=1)
         rows, vectors = rows[there], vectors[there]

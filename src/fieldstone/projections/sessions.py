@@ -20,6 +20,15 @@ class Sessions:
             elif isinstance(change, DropMember):
                 self._members.setdefault(change.row.session, set()).discard(change.row.agent)
 
+    @property
+    def closed(self) -> Collection[int]:
+        return self._members.keys()
+
+    def copy(self) -> "Sessions":
+        other = Sessions()
+        other._members = {session: set(members) for session, members in self._members.items()}
+        return other
+
     def is_closed(self, session: int | None) -> bool:
         return session in self._members
 

@@ -20,6 +20,7 @@ from fieldstone.core.events import (
     NameCoined,
     NameKind,
     NameText,
+    RetentionSet,
     SessionCreated,
     SessionJoined,
     SessionLeft,
@@ -137,7 +138,7 @@ def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> 
             return (PutGuard(unit, guard),)
         case UnitUnguarded(unit=unit, guard=guard):
             return (DropGuard(unit, guard),)
-        case ClockRaised() | ConflictsListed() | AccessRefused() | MemoryCompacted():
+        case ClockRaised() | ConflictsListed() | AccessRefused() | MemoryCompacted() | RetentionSet():
             return ()
         case _:
             assert_never(event)

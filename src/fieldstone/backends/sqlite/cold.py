@@ -21,6 +21,7 @@ from fieldstone.backends.sqlite.connection import (
     full_as_storage_full,
     open_reader,
 )
+from fieldstone.backends.sqlite.gaps import Table, clear_pages
 from fieldstone.backends.sqlite.log import Span
 from fieldstone.backends.sqlite.text_index import HashAt, SqliteIndexFile, SqliteTextIndex, index_path
 from fieldstone.ports.cold import ForeignColdStore
@@ -33,6 +34,7 @@ BLOCK_BITS: Final = 6  # 64 seqs: 7 kB packed, unpacked in 80 µs for the sake o
 READ_BLOCKS: Final = 32
 PACKING_LEVEL: Final = 1  # of 9: twice as fast as zlib's default, and 7% larger
 OWNER_BYTES: Final = 16
+BLOCKS: Final = Table("blocks", ("salts", "bodies"))
 
 T = TypeVar("T")
 
@@ -75,11 +77,10 @@ class SqliteColdFile:
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, transact)
 
-    async def empty_journal(self) -> bool:
-        if self.near() is None or self._writer is None:
+    async def scour(self) -> bool:
+        if self.near() is None:
             return True
-        writer = self._writer
-        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: empty_journal(writer))
+        return await clear_pages(self.path, [BLOCKS], write=self.write, empty_journal=self._empty_journal)
 
     def index_there(self) -> SqliteIndexFile | None:
         there = self._index is not None or index_path(self.path).exists()
@@ -100,6 +101,10 @@ class SqliteColdFile:
         for part in (self._index, self._near, self._writer):
             if part is not None:
                 part.close()
+
+    async def _empty_journal(self) -> bool:
+        writer = self._writer or self._open()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: empty_journal(writer))
 
     def _open(self) -> apsw.Connection:
         with full_as_storage_full():
@@ -161,7 +166,7 @@ class SqliteCold:
         self._blocks.difference_update(await self._file.write(remove))
 
     async def scour(self) -> bool:
-        parts = (await self.index.scour(), await self._file.empty_journal())
+        parts = (await self.index.scour(), await self._file.scour())
         return all(parts)
 
     async def bytes_used(self) -> int:

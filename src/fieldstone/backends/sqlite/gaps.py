@@ -1,77 +1,116 @@
 """What `secure_delete` leaves behind, and how it goes.
 
-SQLite overwrites a row that is deleted. But where rows are deleted it also moves their neighbours from page to page, and
-does not clear the room that these leave in the middle of a page: a copy stays there, and outlives its row. Measured: one
-in some 1,500 of the texts that were erased in any order could still be read in the file.
+SQLite overwrites a row that is deleted. But where rows are deleted it also moves their neighbours from page to page,
+and does not clear the room that these leave in the middle of a page: a copy stays there and outlives its row. Of texts
+that were erased in any order, one in some 1,500 could still be read in the file.
 
 A row that is made as large as all the room on its page, and is put back as it was, leaves zeros there.
 """
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import apsw
 
+from fieldstone.backends.sqlite.connection import open_reader
+
+ATTEMPTS: Final = 4  # one is enough but for rows that are alone on their page
+CLEARED_GAPS: Final = 64  # in one transaction of about 10 ms
 INTERIOR: Final = 5  # the types of a table's pages
 LEAF: Final = 13
 INTERIOR_HEADER_BYTES: Final = 12
 LEAF_HEADER_BYTES: Final = 8
 PAGE_BYTES: Final = 4_096
-MOVING_FROM: Final = 2  # rows that could not clear their page in so many attempts are taken out and put in again
+
+Write = Callable[[Callable[[apsw.Connection], None]], Awaitable[None]]
 
 
 class Table(NamedTuple):
-    """One with a `position` as its primary key, and columns of bytes."""
+    """One with a `position` as its primary key, then columns of bytes, and others that take so many more."""
 
     name: str
     columns: tuple[str, ...]
+    other_bytes: int = 0
 
 
 class Gap(NamedTuple):
     """The unused middle of a page that is not clear: a row of this page, and how large it would be with all room."""
 
+    table: Table
     row: int
     room: int
 
 
-def find_gaps(path: Path, connection: apsw.Connection, table: Table) -> list[Gap]:
+async def clear_pages(
+    path: Path, tables: Sequence[Table], *, write: Write, empty_journal: Callable[[], Awaitable[bool]]
+) -> bool:
+    """Leave nothing of what was deleted until now. False where that cannot be: a reader keeps an older state.
+
+    Deleting goes on meanwhile and makes new gaps, which are not waited for: what was deleted before is not in them.
+    """
+    left: set[tuple[str, int]] | None = None
+    for attempt in range(ATTEMPTS):
+        if not await empty_journal():
+            return False
+        gaps = await asyncio.to_thread(_find_gaps, path, tables)
+        rows = {(gap.table.name, gap.row) for gap in gaps}
+        left = rows if left is None else left & rows
+        if not left:
+            return True
+        for first in range(0, len(gaps), CLEARED_GAPS):
+            await write(partial(_clear, gaps[first : first + CLEARED_GAPS], attempt))
+    return False
+
+
+def _find_gaps(path: Path, tables: Sequence[Table]) -> list[Gap]:
     """Those of the file as it is; what only the journal has yet is not seen."""
-    root: int = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table.name,)).get
-    size: int = connection.pragma("page_size")
+    reader = open_reader(path)
     # By SQLite's own means: closing a file that is opened otherwise takes away the locks that SQLite has on it.
     file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
     try:
-        return [gap for page in _leaves(file, root, size) if (gap := _gap(page)) is not None]
+        size: int = reader.pragma("page_size")
+        return [
+            gap for table in tables for page in _leaves(file, _root(reader, table), size) for gap in _gap(table, page)
+        ]
     finally:
         file.xClose()
+        reader.close()
 
 
-def clear_gaps(writer: apsw.Connection, table: Table, gaps: Sequence[Gap], *, attempt: int) -> None:
-    columns, blobs = ", ".join(table.columns), ", ".join("?" * len(table.columns))
-    rows = f"FROM {table.name} WHERE position = ?"
-    insert = f"INSERT INTO {table.name} (position, {columns}) VALUES (?, {blobs})"
-    update = f"UPDATE {table.name} SET ({columns}) = ({blobs}) WHERE position = ?"
-    for row, room in gaps:
-        held: Any = writer.execute(f"SELECT {columns} {rows}", (row,)).fetchone()
-        if held is None:
-            continue
-        if attempt < MOVING_FROM:
-            blank = [b""] * (len(table.columns) - 1)
-            writer.execute(update, (*blank, bytes(_last_blob_bytes(table, row, room)), row))
-            writer.execute(update, (*held, row))
-        else:
-            writer.execute(f"DELETE {rows}", (row,))
-            writer.execute(insert, (row, *held))
+def _clear(gaps: Sequence[Gap], attempt: int, writer: apsw.Connection) -> None:
+    for gap in gaps:
+        held: Any = writer.execute(f"SELECT * FROM {gap.table.name} WHERE position = ?", (gap.row,)).fetchone()
+        if held is not None:
+            (_fill if attempt == 0 else _move)(writer, gap, held)
 
 
-def _last_blob_bytes(table: Table, row: int, room: int) -> int:
-    """How long the last column has to be, with the others empty, for a cell of `room` bytes."""
-    for size in range(room, 0, -1):
-        payload = 2 + len(table.columns) - 1 + _varint_bytes(2 * size + 12) + size
-        if _varint_bytes(payload) + _varint_bytes(row) + payload <= room and payload <= _most_local(PAGE_BYTES):
-            return size
-    return 0
+def _fill(writer: apsw.Connection, gap: Gap, held: tuple[Any, ...]) -> None:
+    """Let the row take all room of its page, and put it back as it was."""
+    columns = gap.table.columns
+    update = (
+        f"UPDATE {gap.table.name} SET ({', '.join(columns)}) = ({', '.join('?' * len(columns))}) WHERE position = ?"
+    )
+    values = dict(zip(_names(writer, gap.table), held, strict=True))
+    writer.execute(update, (*[b""] * (len(columns) - 1), bytes(_last_column_bytes(gap)), gap.row))
+    writer.execute(update, (*(values[name] for name in columns), gap.row))
+
+
+def _move(writer: apsw.Connection, gap: Gap, held: tuple[Any, ...]) -> None:
+    """A row alone on its page cannot be as large as all of it. Without the row the page is given back, and cleared."""
+    writer.execute(f"DELETE FROM {gap.table.name} WHERE position = ?", (gap.row,))
+    writer.execute(f"INSERT INTO {gap.table.name} VALUES ({', '.join('?' * len(held))})", held)
+
+
+def _names(connection: apsw.Connection, table: Table) -> list[str]:
+    return [name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table.name,))]
+
+
+def _root(connection: apsw.Connection, table: Table) -> int:
+    page: int = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table.name,)).get
+    return page
 
 
 # --- SQLite's file format --------------------------------------------------------------------------------------------
@@ -90,14 +129,31 @@ def _leaves(file: apsw.VFSFile, root: int, size: int) -> Iterator[bytes]:
             waiting.extend(int.from_bytes(page[cell : cell + 4]) for cell in cells)
 
 
-def _gap(page: bytes) -> Gap | None:
+def _gap(table: Table, page: bytes) -> Iterator[Gap]:
     cells = _cells(page, LEAF_HEADER_BYTES)
     begin, end = LEAF_HEADER_BYTES + 2 * len(cells), int.from_bytes(page[5:7])
-    if not cells or not page[begin:end].strip(b"\0"):
-        return None
-    size, row = min(_size_and_row(page, cell) for cell in cells)
-    taken = sum(_size_and_row(page, cell)[0] for cell in cells)
-    return Gap(row, len(page) - begin - taken + size)
+    if cells and not _is_clear(page[begin:end], len(page)):
+        sizes = [_size_and_row(page, cell) for cell in cells]
+        size, row = min(sizes)
+        yield Gap(table, row, len(page) - begin - sum(taken for taken, _ in sizes) + size)
+
+
+def _is_clear(gap: bytes, page_bytes: int) -> bool:
+    """It may begin with pointers to cells that are gone. These are small numbers, as no two letters are."""
+    left = gap.rstrip(b"\0")
+    return all(int.from_bytes(left[at : at + 2]) <= page_bytes for at in range(0, len(left), 2))
+
+
+def _last_column_bytes(gap: Gap) -> int:
+    """How long it has to be for the row to take all room, with the other columns of bytes empty."""
+    before = 2 + len(gap.table.columns) - 1 + gap.table.other_bytes
+    size = gap.room
+    while size > 0:
+        payload = before + _varint_bytes(2 * size + 12) + size
+        if _varint_bytes(payload) + _varint_bytes(gap.row) + payload <= gap.room and payload <= _most_local(PAGE_BYTES):
+            break
+        size -= 1
+    return size
 
 
 def _cells(page: bytes, header: int) -> list[int]:

@@ -5,12 +5,13 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, Self, TypeVar
 
 import apsw
 
 from fieldstone.backends.sqlite.cold import SqliteCold, SqliteColdFile
 from fieldstone.backends.sqlite.file import SqliteFile
+from fieldstone.backends.sqlite.gaps import Table, clear_pages
 from fieldstone.backends.sqlite.log import SQL, Span, SqliteContent, SqliteLog
 from fieldstone.backends.sqlite.marks import SqliteMarks
 from fieldstone.backends.sqlite.replies import SqliteReplies
@@ -22,6 +23,12 @@ from fieldstone.ports.lease import Holder, Lease
 from fieldstone.ports.log import FIELD_STREAM, GENESIS_HASH, FieldKey
 from fieldstone.ports.store import Commit, FieldOpen, UnknownField
 from fieldstone.ports.views import Change
+
+WITH_TEXT: Final = (  # the tables that hold what was said, or what was made of it
+    Table("texts", ("salt", "body")),
+    Table("vectors", ("seqs", "scales", "codes")),
+    Table("replies", ("key", "request", "body"), other_bytes=7),
+)
 
 T = TypeVar("T")
 
@@ -124,7 +131,7 @@ class SqliteStore:
                 write_changes(writer, self._span, batch)
 
     async def scour(self) -> bool:
-        parts = (await self.text_index.scour(), await self.cold.scour(), await self._file.scour())
+        parts = (await self.text_index.scour(), await self.cold.scour(), await self._scour_file())
         return all(parts)
 
     async def bytes_used(self) -> int:
@@ -136,6 +143,10 @@ class SqliteStore:
             self._cold_file.release()
             await self._file.release()
             self.closed = True
+
+    async def _scour_file(self) -> bool:
+        file = self._file
+        return await clear_pages(file.path, WITH_TEXT, write=file.write, empty_journal=file.scour)
 
     async def _write_everyday(self, work: Callable[[apsw.Connection], T]) -> T:
         def within_room(writer: apsw.Connection) -> T:

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from fieldstone.core.errors import NotFound, ShuttingDown
 from fieldstone.servers.auth.keys import Keys
-from fieldstone.servers.http import compactions, inspect, secrets
+from fieldstone.servers.http import compactions, inspect, retention, secrets
 from fieldstone.servers.http.answers import HTML, Answer, reply
 from fieldstone.servers.http.body import drain
 from fieldstone.servers.http.docs_page import docs_page
@@ -141,6 +141,11 @@ def _answering(keys: Keys) -> dict[str, Handler]:
         "set_pin": compactions.guarding("pin"),
         "lift_pin": compactions.unguarding("pin"),
         "lineage": compactions.lineage,
+        "policies": retention.policies,
+        "set_policies": retention.set_policies,
+        "plan_retention": retention.plan,
+        "apply_retention": retention.apply,
+        "retention_status": retention.status,
         "secrets": secrets.secrets,
         "put_secret": secrets.put_secret,
         "drop_secret": secrets.drop_secret,

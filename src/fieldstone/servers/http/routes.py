@@ -15,6 +15,7 @@ from fieldstone.servers.auth.keys import NewKey
 from fieldstone.servers.http.compactions import Restore, Restored
 from fieldstone.servers.http.inspect import Agents, Conflicts, Views
 from fieldstone.servers.http.keys import KeyList, KeyOnce
+from fieldstone.servers.http.retention import Outcomes, Policies, PolicyStatuses
 from fieldstone.servers.http.secrets import NewSecret, SecretList
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
@@ -97,6 +98,28 @@ INSPECTION_ROUTES: Final = (
     InspectionRoute(
         "GET", "/v1/units/{id}/lineage", "lineage", "What it was made from, and into.", Lineage, (404, 410)
     ),
+    InspectionRoute("GET", "/v1/retention", "policies", "The retention policies that hold.", Policies),
+    InspectionRoute(
+        "PUT",
+        "/v1/retention",
+        "set_policies",
+        "These policies hold from now on, and no others.",
+        Policies,
+        (400, 413, 422, 507),
+        Policies,
+    ),
+    InspectionRoute("POST", "/v1/retention/plan", "plan_retention", "What each policy would do now.", Outcomes, (413,)),
+    InspectionRoute(
+        "POST",
+        "/v1/retention/apply",
+        "apply_retention",
+        "Carry out every policy that is enabled.",
+        Outcomes,
+        (409, 413, 507),
+    ),
+    InspectionRoute(
+        "GET", "/v1/retention/status", "retention_status", "When each policy ran, and runs next.", PolicyStatuses
+    ),
     InspectionRoute("GET", "/v1/secrets", "secrets", "Known secrets: their ids and scopes.", SecretList),
     InspectionRoute(
         "PUT",
@@ -140,8 +163,4 @@ INSPECTION_ROUTES: Final = (
 UNBUILT_ROUTES: Final = (
     UnbuiltRoute(("GET",), "/v1/subscriptions/{id}/events", "Push by server-sent events"),
     UnbuiltRoute(("GET",), "/v1/subscriptions/{id}/ws", "Push by WebSocket"),
-    UnbuiltRoute(("GET", "PUT"), "/v1/retention", "Retention policies"),
-    UnbuiltRoute(("POST",), "/v1/retention/plan", "Planning retention"),
-    UnbuiltRoute(("POST",), "/v1/retention/apply", "Applying retention"),
-    UnbuiltRoute(("GET",), "/v1/retention/status", "The state of retention"),
 )

@@ -1,0 +1,151 @@
+"""COMPACT: units a second against the same row changes done bare, and how long a RECORD waits meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import apsw
+
+from benchmarks.corpus import Row, rows
+from benchmarks.fields import WORDS_ONLY
+from benchmarks.figures import Figure, Report, percentile
+from fieldstone.backends.analysis import TOKENIZER
+from fieldstone.backends.sqlite.connection import open_writer
+from fieldstone.core.replies import Accepted, Compacted
+from fieldstone.core.requests import Compact, CompactFilter, Message, Record, Register
+from fieldstone.core.units import Confidence, Intent
+from fieldstone.core.vocabulary import Strategy
+from fieldstone.field.field import LocalField
+from fieldstone.settings import load_settings
+from fieldstone.wiring import open_local_field
+
+UNITS = 30_000
+LARGE_UNITS = 100_000
+AT_ONCE = 256
+BARE_AT_ONCE = 1_000
+PROBES = 400
+OPERATOR = "operator"
+BARS: dict[Strategy, float] = {"archive": 0.5, "purge": 0.5}
+SUMMARIZED_PER_S_MIN = 2_000.0
+P99_MOST = 2.0
+
+
+def measure_compaction(report: Report, work_dir: Path, *, large: bool = True) -> None:
+    asyncio.run(_rates(report, work_dir))
+    asyncio.run(_waits(report, work_dir, LARGE_UNITS if large else UNITS))
+
+
+async def _rates(report: Report, work_dir: Path) -> None:
+    field = await _filled(work_dir / "compact.db", UNITS)
+    strategies: tuple[Strategy, ...] = ("archive", "summarize", "purge")
+    for at, strategy in enumerate(strategies):
+        session = f"part {at}"
+        started = time.perf_counter()
+        answer = await _compact(field, strategy, session)
+        rate = answer.units_affected / (time.perf_counter() - started)
+        if strategy == "summarize":
+            report.add(Figure("COMPACT summarize", rate, "units/s", bar=SUMMARIZED_PER_S_MIN))
+        else:
+            bare = _bare(work_dir / f"bare-{strategy}.db", answer.units_affected, moves=strategy == "archive")
+            name = f"COMPACT {strategy}"
+            report.add(Figure(name, rate, "units/s", "the same rows bare", bare, BARS[strategy]))
+    await field.close()
+
+
+async def _waits(report: Report, work_dir: Path, units: int) -> None:
+    field = await _filled(work_dir / "waits.db", units)
+    quiet = [await _probe(field, at) for at in range(PROBES)]
+    compacting = asyncio.ensure_future(_compact(field, "archive", None))
+    busy: list[float] = []
+    while not compacting.done():
+        busy.append(await _probe(field, len(busy)))
+        await asyncio.sleep(0.005)
+    await compacting
+    name = f"RECORD p99 while {units:,} units are archived"
+    report.add(
+        Figure(
+            name,
+            percentile(busy, 0.99) * 1e3,
+            "ms",
+            "p99 without",
+            percentile(quiet, 0.99) * 1e3,
+            P99_MOST,
+            at_most=True,
+        )
+    )
+    report.add(
+        Figure(f"longest RECORD while {units:,} units are archived", max(busy) * 1e3, "ms", bar=50.0, at_most=True)
+    )
+    await field.close()
+
+
+async def _filled(store: Path, count: int) -> LocalField:
+    settings = load_settings(environ={}, given={"db": str(store), **WORDS_ONLY}).values
+    field = await open_local_field(settings)
+    await field.send(Message("REGISTER", OPERATOR, Register(OPERATOR, "operator", authority=10)))
+    batch: list[asyncio.Future[object]] = []
+    for at, row in enumerate(rows(count)):
+        batch.append(asyncio.ensure_future(_record(field, row, f"part {at * 3 // count}")))
+        if len(batch) == AT_ONCE:
+            await asyncio.gather(*batch)
+            batch = []
+    await asyncio.gather(*batch)
+    return field
+
+
+async def _record(field: LocalField, row: Row, session: str | None) -> Accepted:
+    request = Record("committed", row.type, row.content, Intent(row.purpose), Confidence(row.score, row.reasoning))
+    answer = await field.send(Message("RECORD", OPERATOR, request, session_id=session))
+    assert isinstance(answer, Accepted)
+    return answer
+
+
+async def _compact(field: LocalField, strategy: Strategy, session: str | None) -> Compacted:
+    wanted = CompactFilter(session_id=session) if session else CompactFilter()
+    answer = await field.send(Message("COMPACT", OPERATOR, Compact(strategy, wanted, verify=False)))
+    assert isinstance(answer, Compacted)
+    return answer
+
+
+async def _probe(field: LocalField, at: int) -> float:
+    [row] = rows(1, seed=at)
+    started = time.perf_counter()
+    await _record(field, row, "probes")
+    return time.perf_counter() - started
+
+
+def _bare(path: Path, count: int, *, moves: bool) -> float:
+    """The same rows in one file and nothing else: texts moved to another table, or deleted, their words likewise, and
+    their unit rows changed, in transactions of 1,000."""
+    connection = open_writer(path)
+    texts = [(at, b"salt of 16 bytes", row.content.encode()) for at, row in enumerate(rows(count))]
+    connection.execute("CREATE TABLE cold (position INTEGER PRIMARY KEY, salt BLOB, body BLOB)")
+    connection.execute("CREATE TABLE flags (position INTEGER PRIMARY KEY, archived INTEGER)")
+    for table in ("hot_words", "cold_words"):
+        columns = f"text, content='', contentless_delete=1, detail=none, tokenize='{TOKENIZER}'"
+        connection.execute(f"CREATE VIRTUAL TABLE {table} USING fts5({columns})")
+    with connection:
+        connection.executemany("INSERT INTO texts (position, salt, body) VALUES (?, ?, ?)", texts)
+        connection.executemany("INSERT INTO flags (position) VALUES (?)", [(at,) for at in range(count)])
+        words = [(at, body.decode()) for at, _, body in texts]
+        connection.executemany("INSERT INTO hot_words (rowid, text) VALUES (?, ?)", words)
+    started = time.perf_counter()
+    for start in range(0, count, BARE_AT_ONCE):
+        _bare_step(connection, texts[start : start + BARE_AT_ONCE], moves=moves)
+    seconds = time.perf_counter() - started
+    connection.close()
+    return count / seconds
+
+
+def _bare_step(connection: apsw.Connection, texts: list[tuple[int, bytes, bytes]], *, moves: bool) -> None:
+    seqs = [(at,) for at, _, _ in texts]
+    with connection:
+        if moves:
+            connection.executemany("INSERT INTO cold (position, salt, body) VALUES (?, ?, ?)", texts)
+            words = [(at, body.decode()) for at, _, body in texts]
+            connection.executemany("INSERT INTO cold_words (rowid, text) VALUES (?, ?)", words)
+        connection.executemany("DELETE FROM texts WHERE position = ?", seqs)
+        connection.executemany("DELETE FROM hot_words WHERE rowid = ?", seqs)
+        connection.executemany("UPDATE flags SET archived = 1 WHERE position = ?", seqs)
