@@ -45,6 +45,7 @@ async def profile(field: LocalField, agent: str) -> AgentProfile:
 # --- who speaks as whom -----------------------------------------------------------------------------------------------
 
 
+@requirement("akashik:access:bound-agents")
 async def test_nobody_speaks_as_an_agent_of_another_credential_whatever_their_authority(team: Company) -> None:
     draft = await team.ada.record("Perhaps.", mode="draft")
     done = await team.ada.record("Surely.")
@@ -123,6 +124,7 @@ async def test_an_agent_gets_what_it_claims_as_far_as_its_credential_grants_it(
     await field.close()
 
 
+@requirement("akashik:access:claim-refused")
 async def test_a_claim_above_the_credential_is_refused_and_registers_nobody(team: Company) -> None:
     for claim in (9, 10):
         with pytest.raises(Forbidden):
@@ -130,6 +132,7 @@ async def test_a_claim_above_the_credential_is_refused_and_registers_nobody(team
     assert "kim" not in {agent.id for agent in await team.field.agents()}
 
 
+@requirement("akashik:access:bound-agents")
 async def test_a_rotated_key_goes_on_with_its_agents_and_the_old_secret_does_not(server: Tower) -> None:
     ada = await server.holder("acme", "ada", authority=10)
     await server.record(ada, "Before.")
@@ -150,7 +153,7 @@ async def test_a_revoked_key_stops_at_once_and_takes_its_agents_with_it(server: 
 # --- remembered answers -----------------------------------------------------------------------------------------------
 
 
-@requirement("akashik:idempotency:same-answer")
+@requirement("akashik:access:replies-own", "akashik:idempotency:same-answer")
 async def test_an_answer_is_given_again_to_the_credential_that_asked_and_to_no_other(team: Company) -> None:
     sent = record("eve", "Once.", id="m-1")
     first = await team.eve.send(sent)
@@ -171,6 +174,7 @@ async def test_a_registration_that_another_credential_sends_again_is_not_answere
 # --- rates and quotas -------------------------------------------------------------------------------------------------
 
 
+@requirement("akashik:access:rates-quotas")
 async def test_a_key_over_its_rate_is_told_when_to_come_back_and_others_are_not_held_up(server: Tower) -> None:
     slow = await server.holder("acme", "slow", rate_per_second=0.01)
     quick = await server.holder("acme", "quick")
@@ -193,6 +197,7 @@ async def test_a_server_has_a_rate_for_keys_that_have_none(tmp_path: Path) -> No
             assert [answer.status_code for answer in answers] == statuses
 
 
+@requirement("akashik:access:rates-quotas")
 async def test_a_quota_counts_what_all_agents_of_the_key_recorded_drafts_too(team: Company) -> None:
     caller = credential("few", 4, quota_units=3)
     kim, lee = Person(team.field, "kim", caller), Person(team.field, "lee", caller)
@@ -229,6 +234,7 @@ async def try_it(who: Person, *sent: Any) -> None:
             await who.send(each)
 
 
+@requirement("akashik:access:refusals-recorded")
 async def test_refused_access_is_counted_on_record_and_does_not_fill_the_log(team: Company) -> None:
     mallory = Person(team.field, "ada", OTHER)
     await try_it(mallory, *[record("ada", "I am ada.")] * 100)

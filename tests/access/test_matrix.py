@@ -17,6 +17,7 @@ from tests.access import table
 from tests.access.scene import ABROAD, HALL, STANDINGS, UNKNOWN_ID, VAULT, Own, Scene, Standing, played_scene
 from tests.access.table import ASKS, AUTHORITIES, LEAST, PUBLIC, Ask, Route
 from tests.access.tower import Body, Holder, attunement, refused
+from tests.requirements import requirement
 from tests.servers.auth.tokens import with_id, with_secret
 from tests.servers.live import message, unit
 
@@ -56,6 +57,7 @@ def titled(ask: Ask) -> str:
     return " ".join(filter(None, (ask.operation, ask.how, ask.target)))
 
 
+@requirement("akashik:access:least-authority")
 @pytest.mark.parametrize("standing", STANDINGS)
 @pytest.mark.parametrize("authority", AUTHORITIES)
 @pytest.mark.parametrize("ask", BUILT_ASKS, ids=titled)
@@ -239,6 +241,7 @@ def named(route: Route) -> str:
     return " ".join(route)
 
 
+@requirement("akashik:access:least-authority")
 @pytest.mark.parametrize("standing", ["member", "outsider"])
 @pytest.mark.parametrize("authority", AUTHORITIES)
 @pytest.mark.parametrize("route", BUILT_ROUTES, ids=named)
@@ -282,6 +285,7 @@ async def requested(scene: Scene, holder: Holder, route: Route, about: str) -> h
     return await scene.tower.request(holder, route[0], route[1].replace("{id}", about), bodies.get(route))
 
 
+@requirement("akashik:access:no-oracle")
 @pytest.mark.parametrize("standing", ["member", "outsider"])
 @pytest.mark.parametrize("authority", AUTHORITIES)
 @pytest.mark.parametrize("what", ["vault", "draft", "foreign", "foreign draft"])
@@ -306,6 +310,7 @@ async def test_a_unit_that_one_may_not_see_is_as_if_it_were_not_there(
         assert refused(answer) == ((404, "UNIT_NOT_FOUND") if authority >= LEAST[route] else (403, "FORBIDDEN"))
 
 
+@requirement("akashik:access:tenant-from-credential", "akashik:access:no-oracle")
 @pytest.mark.parametrize("authority", AUTHORITIES)
 @pytest.mark.parametrize("route", [route for route in BUILT_ROUTES if "{id}" in route[1]], ids=named)
 async def test_an_id_of_another_tenant_is_as_unknown_as_any(scene: Scene, route: Route, authority: int) -> None:
@@ -373,6 +378,7 @@ async def strangers(scene: Scene) -> dict[str, Holder | None]:
     return {"no key": None, **{name: Holder("ada", key) for name, key in keys.items()}}
 
 
+@requirement("akashik:access:key-required")
 @pytest.mark.parametrize("route", sorted(table.all_routes() - PUBLIC), ids=named)
 async def test_without_a_good_key_every_route_says_the_same_and_nothing_else(
     scene: Scene, strangers: dict[str, Holder | None], route: Route
@@ -389,6 +395,7 @@ async def test_without_a_good_key_every_route_says_the_same_and_nothing_else(
     assert len(said) == 1
 
 
+@requirement("akashik:access:key-required")
 @pytest.mark.parametrize("route", sorted(PUBLIC - table.LATER), ids=named)
 async def test_the_public_routes_answer_anybody(
     scene: Scene, strangers: dict[str, Holder | None], route: Route

@@ -17,6 +17,7 @@ from tests.access import table
 from tests.access.tower import Body, Holder, Tower, attunement, ids, refused, tower
 from tests.field.fields import opened
 from tests.messages import join
+from tests.requirements import requirement
 from tests.servers.live import message, unit
 
 CANARY: Final = "quokka"  # in every text, name and id that zeta chooses
@@ -73,6 +74,7 @@ def assert_nothing_of_zeta(answer: httpx.Response, foreign: list[str], asked: st
     assert [each for each in foreign if each in told] == []
 
 
+@requirement("akashik:access:tenants-apart")
 async def test_no_route_tells_an_operator_anything_of_another_tenant_whatever_id_is_asked_for(
     server: Tower, acme: Holder, foreign_ids: list[str]
 ) -> None:
@@ -195,6 +197,7 @@ async def test_an_operator_can_neither_make_rotate_nor_revoke_a_key_of_another_t
     assert (await server.request(zeta, "GET", "/v1/agents")).status_code == 200
 
 
+@requirement("akashik:access:tenant-from-credential")
 @pytest.mark.parametrize("place", ["query", "header", "body"])
 async def test_the_tenant_comes_from_the_credential_and_from_nowhere_else(
     server: Tower, acme: Holder, zeta: Holder, foreign_ids: list[str], place: str
@@ -214,6 +217,7 @@ async def test_the_tenant_comes_from_the_credential_and_from_nowhere_else(
 # --- nobody holds up the others ---------------------------------------------------------------------------------------
 
 
+@requirement("akashik:access:tenants-apart")
 async def test_a_flood_of_one_tenant_does_not_stop_another(server: Tower, acme: Holder, zeta: Holder) -> None:
     flood = [message("RECORD", unit(f"Wave {number}."), agent_id=zeta.agent) for number in range(500)]
     flooding = [asyncio.create_task(server.request(zeta, "POST", "/v1/messages", flood)) for _ in range(2)]
@@ -225,6 +229,7 @@ async def test_a_flood_of_one_tenant_does_not_stop_another(server: Tower, acme: 
     assert {answer.status_code for answer in await asyncio.gather(*flooding)} == {200}
 
 
+@requirement("akashik:access:tenants-apart")
 async def test_a_field_that_breaks_does_not_stop_another_and_works_again(
     server: Tower, acme: Holder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

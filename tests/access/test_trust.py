@@ -69,7 +69,7 @@ async def shown(who: Person, unit_id: str, **scope: Any) -> ScopedMemoryUnit[Mem
 # --- whose it is ------------------------------------------------------------------------------------------------------
 
 
-@requirement("akashik:record:server-fields-refused", "akashik:record:field-generates")
+@requirement("akashik:access:trust-lowest", "akashik:record:server-fields-refused", "akashik:record:field-generates")
 @pytest.mark.parametrize("field", ["source", "id", "epoch", "status", "trust", "untrusted"])
 async def test_nobody_says_for_the_server_whose_a_unit_is_or_how_far_it_is_trusted(field: str) -> None:
     async with tower(embedder="none") as server:
@@ -100,6 +100,7 @@ async def test_a_draft_that_is_committed_keeps_the_trust_of_its_author(trusting:
 # --- a synthesis ------------------------------------------------------------------------------------------------------
 
 
+@requirement("akashik:access:trust-lowest")
 @given(
     sources=st.lists(st.sampled_from(["junior", "senior", "boss"]), min_size=1, max_size=4),
     kind=st.sampled_from(MADE_OF),
@@ -143,6 +144,7 @@ async def test_what_nobody_vouches_for_is_not_shown_unless_it_is_asked_for(wary:
     assert await wary.eve.sees(include_unvouched=True) == {doubtful, trusted}
 
 
+@requirement("akashik:access:vouching")
 async def test_support_of_enough_authority_shows_a_unit_and_its_withdrawal_hides_it_again(wary: Ranks) -> None:
     doubtful = await wary.junior.record("The cache is cold.")
     await wary.eve.record("So I heard.", relations=[relation("supports", doubtful)])
@@ -184,6 +186,7 @@ async def test_ones_own_units_need_nobody_else(wary: Ranks) -> None:
 # --- marks ------------------------------------------------------------------------------------------------------------
 
 
+@requirement("akashik:access:untrusted-marked")
 async def test_results_say_how_far_each_unit_is_trusted_and_mark_what_is_not(wary: Ranks) -> None:
     doubtful = await wary.junior.record("The cache is cold.")
     trusted = await wary.senior.record("The queue is long.")

@@ -32,7 +32,7 @@ async def team() -> AsyncIterator[Company]:
 # --- ATTUNE -----------------------------------------------------------------------------------------------------------
 
 
-@requirement("akashik:attune:everything-else", "akashik:attune:budget-counts")
+@requirement("akashik:access:closed-sessions", "akashik:attune:everything-else", "akashik:attune:budget-counts")
 async def test_members_see_what_is_in_a_closed_session_and_nobody_else_sees_or_counts_it(team: Company) -> None:
     inside = {await team.ada.record(f"Heron number {number}.", session=VAULT) for number in range(3)}
     outside = {await team.ada.record(f"Finch number {number}.") for number in range(2)}
@@ -125,6 +125,7 @@ async def told_outside(made: Company, inside: list[str], outside: list[str]) -> 
     return [encoded(reply) for reply in replies]
 
 
+@requirement("akashik:access:no-interference")
 @given(one=WORDS, other=WORDS, outside=WORDS)
 async def test_what_eve_is_told_does_not_depend_on_what_the_vault_and_others_drafts_say(
     one: list[str], other: list[str], outside: list[str]
@@ -147,7 +148,7 @@ async def refusal_of(asking: Callable[[], Awaitable[object]]) -> tuple[str, str]
     return refused.value.code, refused.value.message
 
 
-@requirement("akashik:detect:check-target")
+@requirement("akashik:access:no-oracle", "akashik:detect:check-target")
 async def test_a_unit_behind_the_door_is_refused_in_the_words_of_an_unknown_one(team: Company) -> None:
     hidden = await team.ada.record(GREEN, session=VAULT)
     draft = await team.ada.record("Perhaps.", mode="draft")
@@ -272,7 +273,7 @@ async def compacted(who: Person, request: Compact) -> Compacted:
 # --- the door ---------------------------------------------------------------------------------------------------------
 
 
-@requirement("akashik:record:sessions-open", "akashik:record:refusal-changes-nothing")
+@requirement("akashik:access:closed-sessions", "akashik:record:sessions-open", "akashik:record:refusal-changes-nothing")
 async def test_only_members_record_in_a_closed_session_and_a_refused_one_leaves_nothing(team: Company) -> None:
     before = (await team.field.status()).units
     with pytest.raises(Forbidden):

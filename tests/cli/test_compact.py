@@ -1,15 +1,10 @@
 """`fieldstone compact`, `restore`, `hold`, `pin` and `lineage`"""
 
-import os
-import signal
-
 import click.testing
 import pytest
 
-from fieldstone.compaction import plan
-from fieldstone.core.errors import StorageFull
-from fieldstone.field.archiving import Archive
 from tests.cli.running import answer, done, invoke, record, refused, served
+from tests.cli.stepping import in_steps
 
 HERE = ("--db", "team.db")
 
@@ -166,19 +161,3 @@ def test_lineage_of_an_unknown_unit_is_told_in_a_sentence(units: list[str]) -> N
 
 def at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(click.testing._NamedTextIOWrapper, "isatty", lambda _: True, raising=False)
-
-
-def in_steps(monkeypatch: pytest.MonkeyPatch, happens: str) -> None:
-    """Steps of one unit; in the first of them something happens."""
-    put, steps = Archive.put, iter([happens])
-
-    async def step(self: Archive, units: list[int], compaction: int) -> tuple[int, int]:
-        happening = next(steps, None)
-        if happening == "interrupt":
-            os.kill(os.getpid(), signal.SIGINT)
-        elif happening == "break":
-            raise StorageFull
-        return await put(self, units, compaction)
-
-    monkeypatch.setattr(plan, "BATCH_UNITS", 1)
-    monkeypatch.setattr(Archive, "put", step)

@@ -130,9 +130,13 @@ async def test_unknown_units_and_compactions_are_not_found(field: Field) -> None
     for asked in (field.lineage("mem-gone"), field.hold("mem/gone"), field.restore(["mem-gone"])):
         with pytest.raises(errors.UnitNotFound):
             await asked
-    for asked in (field.compaction("comp-gone"), field.restore_compaction("comp-gone"), field.cancel_compaction("c/d")):
+    for refused in (
+        field.compaction("comp-gone"),
+        field.restore_compaction("comp-gone"),
+        field.cancel_compaction("c/d"),
+    ):
         with pytest.raises(errors.NotFound):
-            await asked
+            await refused
     with pytest.raises(errors.NotFound):
         await anext(field.watch_compaction("comp-gone"))
 

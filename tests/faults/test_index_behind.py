@@ -50,6 +50,12 @@ class LameIndex:
     async def search(self, queries: Sequence[Sequence[str]], *, most_postings: int) -> Sequence[Postings]:
         return await self._index.search(queries, most_postings=most_postings)
 
+    async def remove(self, seqs: Sequence[int]) -> None:
+        await self._index.remove(seqs)
+
+    async def scour(self) -> bool:
+        return await self._index.scour()
+
     async def clear(self) -> None:
         await self._index.clear()
 

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.compaction import plan
@@ -26,7 +27,8 @@ HOURLY = "0 * * * *"
 
 
 def policy(**fields: Any) -> Policy:
-    return Policy(**{"name": "aged", "strategy": "archive", "max_units": 1} | fields)
+    said: dict[str, Any] = {"name": "aged", "strategy": "archive", "max_units": 1}
+    return Policy(**said | fields)
 
 
 def clock(field: LocalField) -> ManualClock:
@@ -211,7 +213,7 @@ async def test_a_run_that_was_missed_while_the_field_was_closed_is_made_up_for_o
 async def test_what_cannot_run_because_another_compaction_does_runs_later(monkeypatch: pytest.MonkeyPatch) -> None:
     field = await staffed()
     await field.send(register("eve", authority=10))
-    await recorded(field, 3)
+    await recorded(field, 4)
     await field.set_retention([policy(schedule=HOURLY)])
     clock(field).advance(DAY_MS)
     reached, go_on = gate(monkeypatch)
@@ -264,6 +266,22 @@ async def test_who_may_not_purge_cannot_have_a_policy_do_it() -> None:
     assert units(await field.plan_retention(senior)) == [0]
     with pytest.raises(errors.Forbidden):
         await field.plan_retention(Caller("key-4", 4))
+    await field.close()
+
+
+async def test_who_does_not_see_into_every_session_is_told_how_many_units_and_not_which() -> None:
+    field = await staffed()
+    held, *_ = await recorded(field, 3)
+    await field.guard(held, "hold")
+    await field.set_retention([policy(max_units=0)])
+    for asked in (field.plan_retention(Caller("key-8", 8)), field.apply_retention(Caller("key-8", 8))):
+        [outcome] = await asked
+        assert outcome.result is not None
+        assert outcome.result.units_affected == 2
+        assert (outcome.result.skipped, outcome.result.groups) == ((), UNSET)
+    [operators] = await field.plan_retention()
+    assert operators.result is not None
+    assert [each.unit_id for each in operators.result.skipped] == [held]
     await field.close()
 
 

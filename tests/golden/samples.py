@@ -24,6 +24,8 @@ from fieldstone.core.events import (
     NameCoined,
     NameText,
     ReasonText,
+    RetentionSet,
+    RetentionTexts,
     SessionCreated,
     SessionJoined,
     SessionLeft,
@@ -118,6 +120,18 @@ FIRST_VERSION: Final[dict[str, tuple[Sample, ...]]] = {
             Entry(9, 5, AT_MS, CompactionBegun(id="comp-0200", strategy="archive", by=1, epoch=4), TEXT_HASH),
             ReasonText(CleanText("archive by ada")),
         ),
+        Sample(
+            Entry(
+                9,
+                5,
+                AT_MS,
+                CompactionBegun(
+                    id="comp-0201", strategy="archive", by=1, epoch=4, policy="aged", before=3, beyond_newest=100
+                ),
+                TEXT_HASH,
+            ),
+            ReasonText(CleanText("archive by retention policy aged")),
+        ),
     ),
     "units.archived": (
         Sample(Entry(10, 5, AT_MS, UnitsArchived(compaction=9, units=(7, 8)))),
@@ -138,6 +152,13 @@ FIRST_VERSION: Final[dict[str, tuple[Sample, ...]]] = {
     ),
     "unit.guarded": (Sample(Entry(9, 5, AT_MS, UnitGuarded(unit=7, guard="hold"))),),
     "unit.unguarded": (Sample(Entry(9, 5, AT_MS, UnitUnguarded(unit=7, guard="pin"))),),
+    "retention.set": (
+        Sample(
+            Entry(9, 5, AT_MS, RetentionSet(policies=1, credential=KEY_ID), TEXT_HASH),
+            RetentionTexts((CleanText('{"name":"aged","strategy":"archive","max_age":"30d"}'),)),
+        ),
+        Sample(Entry(9, 5, AT_MS, RetentionSet(policies=0), TEXT_HASH), RetentionTexts()),
+    ),
     "access.refused": (
         Sample(Entry(9, 5, AT_MS, AccessRefused(asked="RECORD", code="FORBIDDEN"))),
         Sample(

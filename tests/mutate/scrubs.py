@@ -12,7 +12,7 @@ SCRUBBERS: Final = frozenset(
     {
         *("clean_groups", "clean_one", "clean_after", "knowing", "holds_secret"),
         *("_clean", "_clean_group", "_cleaned", "_without_parts", "_offence", "_rewritten"),
-        *("scrub", "_scrub", "_scrubbed", "Scrubbing"),
+        *("scrub", "scrubbed", "_scrub", "_scrubbed", "Scrubbing"),
         *("_refuse_altered_names", "_refuse_secrets", "_given_secrets"),
     }
 )

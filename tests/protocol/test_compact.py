@@ -62,10 +62,10 @@ async def test_restored_units_are_back_and_their_status_is_what_it_was(field: Ri
     await field.record("ben", "Corrected.", relations=[relation("supersedes", units[0])])
     answer = await compact(field, "archive", filter={"max_age_epochs": 0})
     assert answer["units_affected"] >= 4
-    assert await field.door.restore(units) == 4  # type: ignore[attr-defined]
+    assert await field.door.restore(units) == 4
     assert await field.seen_by("ada") >= set(units[1:])
     assert (await field.unit(units[0])).status == "superseded"
-    assert await field.door.restore(units) == 0  # type: ignore[attr-defined]
+    assert await field.door.restore(units) == 0
 
 
 @requirement("akashik:compact:filter")
@@ -300,8 +300,8 @@ async def test_no_byte_of_a_purged_text_is_left_in_any_file(field: Rig, tmp_path
 @requirement("akashik:compact:guards")
 async def test_held_and_pinned_units_stay_and_are_told(field: Rig) -> None:
     held, pinned, other = await findings(field, 3)
-    await field.door.guard(held, "hold")  # type: ignore[attr-defined]
-    await field.door.guard(pinned, "pin")  # type: ignore[attr-defined]
+    await field.door.guard(held, "hold")
+    await field.door.guard(pinned, "pin")
     for strategy in ("archive", "summarize", "purge"):
         answer = await compact(field, strategy, filter={"max_age_epochs": 0}, dry_run=True)
         told = {each["unit_id"]: each["reason"] for each in answer["skipped"]}
@@ -310,7 +310,7 @@ async def test_held_and_pinned_units_stay_and_are_told(field: Rig) -> None:
     assert answer["units_affected"] == 1
     with pytest.raises(UnitPurged):
         await field.unit(other)
-    await field.door.unguard(held, "hold")  # type: ignore[attr-defined]
+    await field.door.unguard(held, "hold")
     assert (await compact(field, "archive"))["units_affected"] == 1
 
 

@@ -15,6 +15,7 @@ from fieldstone.testing import WordCounter
 from tests.protocol.rig import OpenRig, Rig
 from tests.protocol.ways import DURABLE, on_disk
 from tests.redact.fakes import HEX, TOKENS, noise
+from tests.requirements import requirement
 
 SESSIONS: Final = ("one", "two", "three")  # each is a group, and gets a synthesis
 WHOLE_FORMS: Final[dict[str, Callable[[str], str]]] = {
@@ -84,6 +85,7 @@ async def everything(field: Rig, folder: Path) -> bytes:
     return exported + on_disk(folder) + shown.encode() + log.encode()
 
 
+@requirement("akashik:secrets:carried-forward")
 @pytest.mark.parametrize("form", WHOLE_FORMS)
 @pytest.mark.parametrize("kind", SECRETS)
 async def test_a_known_secret_in_a_summary_is_not_stored_whatever_its_form(
@@ -100,6 +102,7 @@ async def test_a_known_secret_in_a_summary_is_not_stored_whatever_its_form(
     assert SECRETS[kind].encode() not in stored
 
 
+@requirement("akashik:secrets:carried-forward")
 @pytest.mark.parametrize("kind", TOKENS)
 async def test_a_secret_that_a_summary_invents_is_not_stored(rigs: OpenRig, tmp_path: Path, kind: str) -> None:
     field = await filled(rigs, Leaking([f"The runs took a while. The key is {TOKENS[kind]} and works."]))

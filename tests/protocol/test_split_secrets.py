@@ -5,6 +5,7 @@ import pytest
 from tests.protocol.rig import Rig, unit, warnings
 from tests.protocol.ways import DURABLE
 from tests.redact.fakes import noise
+from tests.requirements import requirement
 
 
 async def registered(field: Rig) -> str:
@@ -36,6 +37,7 @@ async def test_of_a_secret_split_over_two_texts_of_a_unit_the_parts_are_taken_ou
     assert not (secret[:16].encode() in stored and secret[16:].encode() in stored)
 
 
+@requirement("akashik:secrets:split")
 async def test_of_a_secret_split_over_entries_of_an_agent_the_later_part_is_taken_out(team: Rig) -> None:
     secret = await registered(team)
     await team.record("ada", f"It begins with {secret[:16]}")

@@ -3,14 +3,16 @@
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from fieldstone.core.events import ContentReplaced
-from fieldstone.field.sweep import BATCH_TEXTS
+from fieldstone.field.sweep import BATCH_TEXTS, Sweeping
 from fieldstone.ports.store import Commit
 from fieldstone.testing import FaultyStore
-from tests.protocol.rig import OpenRig, Rig, ids, relation
+from tests.protocol.rig import OpenRig, Rig, ids, options, relation
 from tests.protocol.ways import DURABLE, on_disk
 from tests.redact.fakes import noise
+from tests.requirements import requirement
 
 
 class CutOff(Exception):
@@ -40,6 +42,7 @@ async def say(field: Rig, secret: str) -> str:
     return unit
 
 
+@requirement("akashik:secrets:sweep")
 async def test_a_sweep_clears_a_late_secret_from_everything_that_is_told(field: Rig) -> None:
     secret = late_secret()
     unit = await say(field, secret)
@@ -78,6 +81,7 @@ async def test_a_second_sweep_changes_nothing_more(field: Rig) -> None:
     assert (await field.door.status()).log_entries == entries
 
 
+@requirement("akashik:secrets:sweep")
 @pytest.mark.parametrize("transport", DURABLE, indirect=True)
 async def test_no_byte_of_any_file_holds_what_was_swept(field: Rig, tmp_path: Path) -> None:
     secret = late_secret()
@@ -140,6 +144,7 @@ async def test_a_text_that_is_put_back_after_a_sweep_is_found_by_verify(rigs: Op
     assert (fault.seq, fault.part) == (seq, "text")
 
 
+@requirement("akashik:secrets:sweep")
 @pytest.mark.parametrize("transport", DURABLE[:1], indirect=True)
 async def test_a_sweep_that_was_cut_off_goes_on_where_it_was(rigs: OpenRig) -> None:
     field = await rigs()
@@ -159,3 +164,35 @@ async def test_a_sweep_that_was_cut_off_goes_on_where_it_was(rigs: OpenRig) -> N
     assert swept.replaced == len(units) - len(replaced)
     contents = [(await field.unit(unit)).content for unit in units]
     assert not [content for content in contents if secret in content]
+
+
+async def test_a_field_that_refuses_secrets_is_swept_all_the_same(rigs: OpenRig) -> None:
+    field = await rigs(structs.replace(options(), refuse_secrets=True))
+    unit = await say(field, secret := late_secret())
+    await field.door.put_secret("door", secret)
+    assert (await field.door.sweep()).replaced >= 6
+    assert secret not in (await field.unit(unit)).content
+
+
+@pytest.mark.parametrize("transport", DURABLE[:1], indirect=True)
+async def test_a_sweep_that_was_cut_off_before_the_indexes_followed_is_made_up_for(
+    rigs: OpenRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    field = await rigs()
+    await say(field, secret := late_secret())
+    await field.restart()  # by now the words are in the index
+    await field.door.put_secret("door", secret)
+
+    async def cut_off(*_: object) -> None:
+        raise CutOff
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Sweeping, "_follow", cut_off)
+        with pytest.raises(CutOff):
+            await field.door.sweep()
+    await field.restart()
+    await field.door.put_secret("door", secret)
+    await field.door.sweep()
+    word = secret.split()[1]
+    assert not [each for each in (await field.attune("ben", word))["record"] if each["factors"].get("lexical")]
+    assert word.encode() not in on_disk(tmp_path)

@@ -20,6 +20,7 @@ from fieldstone.redact import Harness, shared_harness
 from fieldstone.redact.known import KnownSecret
 from fieldstone.redact.seams import Trail
 from tests.redact.forms import secrets
+from tests.requirements import requirement
 
 CORPUS_BYTES = 1_000_000  # `python -m benchmarks redaction` takes four times as much
 TEXT_BYTES = 2_000
@@ -27,6 +28,7 @@ TEXTS_A_UNIT = 3
 PATTERN_ALARMS_MAX = 1
 
 
+@requirement("akashik:secrets:no-false-alarms")
 def test_no_known_secret_is_found_where_there_is_none() -> None:
     alarms = [(alarm, text) for text in harmless_texts(CORPUS_BYTES) for alarm in _known_alarms(text)]
     assert not alarms

@@ -19,6 +19,7 @@ from fieldstone.redact.harness import CleanGroup
 from fieldstone.redact.known import KnownSecret
 from fieldstone.redact.seams import Trail
 from tests.redact.forms import FORMS, KINDS, SECRETS, Attack, attacks, compositions, secrets, split, split_attacks
+from tests.requirements import requirement
 
 # Of every form and for every secret, by chance; `python -m benchmarks redaction` takes all variants.
 VARIANTS_EACH = 3
@@ -28,6 +29,7 @@ COMPOSITIONS_FOUND_MIN = 0.99
 MISSES_SHOWN = 12
 
 
+@requirement("akashik:secrets:forms")
 @pytest.mark.parametrize("form", FORMS)
 def test_a_known_secret_is_taken_out_in_every_form(form: str) -> None:
     succeeded = [attack for attack, group in _tried(form) if attack.succeeds(group.texts, group.found)]
@@ -42,16 +44,19 @@ def test_the_words_around_a_disguised_secret_stay(form: str) -> None:
     assert not lost, f"{len(lost)} texts lost words: {lost[:MISSES_SHOWN]}"
 
 
+@requirement("akashik:secrets:forms-composed")
 def test_a_known_secret_under_two_disguises_is_taken_out() -> None:
     succeeded = _succeeded(compositions(COMPOSITIONS))
     assert len(succeeded) <= (1 - COMPOSITIONS_FOUND_MIN) * COMPOSITIONS, _listed(succeeded)
 
 
+@requirement("akashik:secrets:split")
 def test_a_secret_split_over_two_texts_of_a_unit_is_taken_out() -> None:
     succeeded = _succeeded(split_attacks(each=SPLITS_EACH))
     assert not succeeded, _listed(succeeded)
 
 
+@requirement("akashik:secrets:split")
 def test_a_secret_split_over_consecutive_entries_is_taken_out_of_the_later_one() -> None:
     """Three texts an entry, as a unit has them; the parts stand in any of them."""
     succeeded = []

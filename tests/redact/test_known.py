@@ -18,6 +18,7 @@ from fieldstone.redact import Harness, KnownSecret, check_value, shared_harness
 from fieldstone.redact.encodings import INFLATED_BYTES_MAX
 from fieldstone.redact.known import UNSEARCHABLE
 from tests.redact.fakes import TOKENS, noise
+from tests.requirements import requirement
 
 VALUE = "kX7-" + noise(20) + "!q"
 OTHER = noise(28)
@@ -142,6 +143,7 @@ def test_the_few_letters_of_a_value_full_of_signs_are_no_secret_by_themselves() 
     assert harness.clean_one("p a s s w o r d ~ $ % & | < ^ +").found == ("mixed",)
 
 
+@requirement("akashik:secrets:weak-values")
 def test_a_value_that_is_easy_to_guess_is_found_in_plain_form_only() -> None:
     weak = KNOWN[-1].value
     assert HARNESS.clean_one(f"x{weak}x") == ("x[REDACTED:weak]x", ("weak",))

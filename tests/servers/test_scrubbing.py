@@ -16,7 +16,7 @@ from fieldstone.settings import Settings
 from fieldstone.wiring import open_house
 from tests.messages import join
 from tests.servers.houses import entrance_to
-from tests.servers.live import Live, message, unit
+from tests.servers.live import Live, live_server, message, unit
 
 # A field's name and an operation's: what a refusal repeats, because callers who misspell need it.
 FIELD_NAME: Final = "zeppelin_umbrella"
@@ -113,3 +113,9 @@ def test_a_server_that_runs_scrubs_its_log(monkeypatch: pytest.MonkeyPatch, caps
     told = capsys.readouterr().err
     assert "broke at [REDACTED:word]" in told
     assert FIELD_NAME not in told
+
+
+async def test_a_refusal_that_comes_before_the_rules_are_loaded_waits_for_them() -> None:
+    async with live_server() as live:
+        await live.field.put_secret("word", FIELD_NAME)
+        assert FIELD_NAME not in await refusal(live, "/v1/record", BAD)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from fieldstone.cli.door import join, opened, run
-from fieldstone.cli.failures import INTERRUPTED
 from fieldstone.cli.options import Where, agent_options, json_option, where_options
 from fieldstone.cli.output import print_json
-from fieldstone.cli.watching import print_compacted, watched
+from fieldstone.cli.watching import end_if_cancelled, print_compacted, watched
 from fieldstone.core.replies import Compacted
 from fieldstone.core.vocabulary import Strategy, UnitStatus
 
@@ -59,9 +58,7 @@ def command(
         print_json(done)
     else:
         print_compacted(strategy, done, dry_run=wish["dry_run"])
-    if done.cancelled is True:
-        click.echo("Cancelled: what is done stays done, and the rest is as it was.", err=True)
-        raise SystemExit(INTERRUPTED)
+    end_if_cancelled(done)
 
 
 async def _compact(

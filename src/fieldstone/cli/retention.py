@@ -1,5 +1,6 @@
 """`fieldstone retention`"""
 
+import asyncio
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -11,8 +12,10 @@ from fieldstone.cli.door import opened, run
 from fieldstone.cli.failures import Refused
 from fieldstone.cli.options import Where, json_option, where_options
 from fieldstone.cli.output import in_bytes, one_line, print_json, print_pairs
+from fieldstone.cli.watching import end_if_cancelled, on_ctrl_c
 
 if TYPE_CHECKING:
+    from fieldstone.client.field import Field
     from fieldstone.compaction.retention import Policy
     from fieldstone.field.retention import Outcome, PolicyStatus
 
@@ -96,11 +99,15 @@ def plan(where: Where, as_json: bool) -> None:
 def apply(where: Where, as_json: bool) -> None:
     """Carry out every policy that is enabled, in their order.
 
+    Ctrl-C stops it after the step it is in; what is done stays done.
+
     \b
     Example:
       fieldstone retention apply --db team.db
     """
-    _print_outcomes(run(_applied(where)), as_json=as_json, would=False)
+    outcomes = run(_applied(where))
+    _print_outcomes(outcomes, as_json=as_json, would=False)
+    end_if_cancelled(*(each.result for each in outcomes))
 
 
 @command.command()
@@ -146,8 +153,19 @@ async def _planned(where: Where) -> "Sequence[Outcome]":
 
 
 async def _applied(where: Where) -> "Sequence[Outcome]":
+    cancelling: list[asyncio.Task[None]] = []
     async with opened(where) as field:
-        return await field.apply_retention()
+        with on_ctrl_c(lambda: cancelling.append(asyncio.ensure_future(_cancel(field)))):
+            outcomes = await field.apply_retention()
+        await asyncio.gather(*cancelling)
+        return outcomes
+
+
+async def _cancel(field: "Field") -> None:
+    """Cancel the run that is under way; `apply` goes on with no other."""
+    for policy in await field.retention_status():
+        if policy.last_run is not None and policy.last_run.state == "running":
+            await field.cancel_compaction(policy.last_run.compaction_id)
 
 
 async def _status(where: Where) -> "Sequence[PolicyStatus]":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fieldstone.cli.failures import Refused
+from fieldstone.cli.failures import INTERRUPTED, Refused
 from fieldstone.cli.output import in_bytes, one_line, progress
 from fieldstone.core.replies import Compacted, CompactionProgress, Skipped, Tested
 
@@ -26,10 +26,9 @@ async def watched(field: "Field", begun: CompactionProgress, label: str) -> Comp
     cancelling: list[asyncio.Task[CompactionProgress]] = []
 
     def cancel() -> None:
-        click.echo("Cancelling: it stops after the step it is in. Ctrl-C again does not wait for that.", err=True)
         cancelling.append(asyncio.ensure_future(field.cancel_compaction(begun.compaction_id)))
 
-    with _on_ctrl_c(cancel), progress(label, begun.units_total) as advance:
+    with on_ctrl_c(cancel), progress(label, begun.units_total) as advance:
         last = begun
         async for last in field.watch_compaction(begun.compaction_id):
             advance(last.units_done)
@@ -38,6 +37,13 @@ async def watched(field: "Field", begun: CompactionProgress, label: str) -> Comp
     if not isinstance(last.result, Compacted):
         raise Refused(f"error: {_without_result(last)}")
     return last.result
+
+
+def end_if_cancelled(*results: Compacted | None) -> None:
+    """What a shell should know of a command that Ctrl-C has ended."""
+    if any(result is not None and result.cancelled is True for result in results):
+        click.echo("Cancelled: what is done stays done, and the rest is as it was.", err=True)
+        raise SystemExit(INTERRUPTED)
 
 
 def print_compacted(strategy: str, done: Compacted, *, dry_run: bool = False) -> None:
@@ -71,9 +77,16 @@ def _print_groups(done: Compacted) -> None:
 
 
 def _print_test(done: Compacted) -> None:
-    if isinstance(done.tested, Tested):
-        share = "" if done.tested.kept_share is None else f", {done.tested.kept_share:.1%} of the relevance is kept"
-        click.echo(f"{done.tested.result} with {done.tested.requests:,} recent requests{share}", err=True)
+    if not isinstance(done.tested, Tested):
+        return
+    match done.tested.result:
+        case "tested":
+            share = "" if done.tested.kept_share is None else f": {done.tested.kept_share:.1%} of the relevance is kept"
+            click.echo(f"tested with {done.tested.requests:,} recent requests{share}", err=True)
+        case "untested":
+            click.echo("untested: no recent request is on record to test it with", err=True)
+        case "skipped":
+            click.echo("not tested, as you wished", err=True)
 
 
 def _print_skipped(skipped: tuple[Skipped, ...]) -> None:
@@ -93,7 +106,7 @@ def _without_result(last: CompactionProgress) -> str:
 
 
 @contextmanager
-def _on_ctrl_c(cancel: Callable[[], None]) -> Iterator[None]:
+def on_ctrl_c(cancel: Callable[[], None]) -> Iterator[None]:
     """Call it for the first Ctrl-C. The next one finds what was there before, and ends the command at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -102,6 +115,7 @@ def _on_ctrl_c(cancel: Callable[[], None]) -> Iterator[None]:
 
     def first(_number: int, _frame: object) -> None:
         signal.signal(signal.SIGINT, before)
+        click.echo("\nCancelling: it stops after the step it is in. Ctrl-C again does not wait for that.", err=True)
         loop.call_soon_threadsafe(cancel)
 
     before = signal.signal(signal.SIGINT, first)

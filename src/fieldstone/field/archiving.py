@@ -7,7 +7,7 @@ the next step writes over.
 import asyncio
 from collections.abc import Sequence
 
-from fieldstone.core.errors import UnitNotFound
+from fieldstone.core.errors import SecretLeakage, UnitNotFound
 from fieldstone.core.events import UnitsArchived, UnitsRestored, UnitTexts, decode_texts
 from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
@@ -39,10 +39,16 @@ class Archive:
         """Groups go, each with the synthesis that stands for it in the same step. The bytes that left with each."""
         async with self._state.rewriting:
             stored = await self.copy([unit for work in works for unit in work.units])
-            await asyncio.gather(*(self._writer.submit(work) for work in works))
+            await asyncio.gather(*(self._synthesize(work) for work in works))
             gone = [unit for work in works if work.unit for unit in work.units]
             await self._follow(stored, gone, max((work.entry for work in works), default=0))
         return [sum(len(stored[unit].body) for unit in work.units if unit in stored) for work in works]
+
+    async def _synthesize(self, work: Synthesizing) -> None:
+        try:
+            await self._writer.submit(work)
+        except SecretLeakage:
+            work.stays = "its synthesis holds a secret"
 
     async def mark(self) -> None:
         """Whatever the log says is done."""

@@ -22,6 +22,8 @@ _NO_CONFIDENCE = Confidence()
 
 
 class Committing:
+    brings_news = True
+
     def __init__(self, message: Message, request: Commit, ids: Ids, rules: Rules) -> None:
         self.message = message
         self._request = request

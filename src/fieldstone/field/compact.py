@@ -273,6 +273,8 @@ class Compactions:
 class Beginning:
     """Who asked for it, and for what, goes on record before anything is done."""
 
+    brings_news = True
+
     def __init__(self, message: Message, request: Compact, compaction_id: str, agent: AgentFacts, asked: Asked) -> None:
         self.message = message
         self._request = request
@@ -313,6 +315,7 @@ class ByPolicy:
     """A retention policy asks for it, in the Field's own voice: nobody else is there when it is due."""
 
     message = None
+    brings_news = True
 
     def __init__(self, policy: str, compaction_id: str, asked: Asked) -> None:
         self._policy = policy

@@ -210,7 +210,7 @@ class Compacting:
         sizes = await self._archive.put_as(works)
         for distilled, work, size in zip(waiting, works, sizes, strict=True):
             if not work.unit:
-                running.skipped += [Skipped(row.id, "it changed meanwhile") for row in distilled.rows]
+                running.skipped += [Skipped(row.id, work.stays) for row in distilled.rows]
                 continue
             running.syntheses.append(work.unit_id)
             if distilled.distillate is not None and distilled.distillate.fell_back:

@@ -328,6 +328,7 @@ class Contesting:
     """Conflicts that the Field found go on record, unless a side is gone by then."""
 
     message = None  # nobody asked for it
+    brings_news = False
 
     def __init__(self, found: Sequence[Found], ids: Ids) -> None:
         self._found = found

@@ -12,6 +12,8 @@ from fieldstone.field.drafts import find_own_draft
 
 
 class Discarding:
+    brings_news = True
+
     def __init__(self, message: Message, request: Discard) -> None:
         self.message = message
         self._request = request

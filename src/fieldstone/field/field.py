@@ -60,7 +60,7 @@ from fieldstone.field.record import Recording
 from fieldstone.field.refusals import Refusals
 from fieldstone.field.register import Registering
 from fieldstone.field.retention import Outcome as PolicyOutcome
-from fieldstone.field.retention import PolicyStatus, Retention
+from fieldstone.field.retention import PolicyStatus, Retention, told_to
 from fieldstone.field.retract import Retracting
 from fieldstone.field.scheduling import Scheduling
 from fieldstone.field.second_reading import SecondReading
@@ -448,12 +448,12 @@ class LocalField:
     async def plan_retention(self, caller: Caller = LOCAL) -> tuple[PolicyOutcome, ...]:
         """What each policy would do if it were applied now, by itself; nothing is done."""
         self.require(caller, "plan retention")
-        return await self._retention.plan()
+        return told_to(caller, await self._retention.plan())
 
     async def apply_retention(self, caller: Caller = LOCAL) -> tuple[PolicyOutcome, ...]:
         """Carry out every policy that is enabled, in their order."""
         self.require(caller, "apply retention")
-        return await self._retention.apply()
+        return told_to(caller, await self._retention.apply())
 
     async def retention_status(self, caller: Caller = LOCAL) -> tuple[PolicyStatus, ...]:
         """When each policy last ran, and when it runs next."""
@@ -483,8 +483,12 @@ class LocalField:
         self.require(caller, "sweep")
         return await self._sweeping.sweep(progress)
 
+    async def scrubbed(self, text: str) -> str:
+        """A text that is about to leave in an error, without what this tenant calls a secret."""
+        return (await self._cleaning.harness()).clean_one(text).text
+
     def scrub(self, text: str) -> str:
-        """A text that is about to leave in an error or a log line, without what this tenant calls a secret."""
+        """The same for a line of the log, which cannot wait until the rules are loaded."""
         return self._cleaning.scrub(text)
 
     def announce(self, holder: Holder) -> None:
@@ -552,6 +556,7 @@ class LocalField:
         """Bring the indexes up to the log, and forget answers that are older than the setting says."""
         await self._follower.catch_up()
         await self._compactions.catch_up()
+        await self._sweeping.catch_up()
         await self._meanings.open()
         await self._detecting.start()
         await self._forgetting.start()

@@ -14,6 +14,8 @@ from fieldstone.field.work import NO_ANSWER, Wordless
 class Observing:
     """A read's compact event. It joins the next group commit and never slows the answer."""
 
+    brings_news = True
+
     def __init__(self, message: Message, event: ContextAttuned | ConflictsListed, hint: str | None, epoch: int) -> None:
         self.message = message
         self._event = event

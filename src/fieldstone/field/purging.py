@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from fieldstone.core.errors import SecretLeakage
 from fieldstone.core.events import UnitsPurged
 from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
@@ -37,7 +38,11 @@ class Purge:
     async def put(self, work: "Purging") -> None:
         """A batch goes. `finish` follows the last one."""
         async with self._state.rewriting:
-            await self._writer.submit(work)
+            try:
+                await self._writer.submit(work)
+            except SecretLeakage:  # what goes, goes: a summariser that says a secret cannot keep it
+                work.remade = ()
+                await self._writer.submit(work)
             if work.event is not None:
                 await self._clear(work.event)
 
@@ -85,22 +90,23 @@ class Purging:
     """A batch of units goes. A synthesis that quotes one of them goes with it, and is made anew from what is left."""
 
     message = None
+    brings_news = True  # syntheses that are made anew
 
     def __init__(self, compaction: int, units: Sequence[int], remade: Sequence[Synthesizing] = ()) -> None:
         self._compaction = compaction
         self._units = units
-        self._remade = remade
+        self.remade = remade
         self.event: UnitsPurged | None = None
 
     def texts(self) -> Sequence[str]:
-        return [text for each in self._remade for text in each.texts()]
+        return [text for each in self.remade for text in each.texts()]
 
     def names(self) -> Sequence[tuple[str, str]]:
         return ()
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         rows = [row for row in [await desk.unit_at(seq) for seq in self._units] if row.purged_seq is None]
-        draft = desk.draft(desk.epoch) if self._remade else desk.quiet_draft(desk.epoch)
+        draft = desk.draft(desk.epoch) if self.remade else desk.quiet_draft(desk.epoch)
         rows = [row for row in rows if not desk.is_guarded(row.seq)]
         if not rows:
             return draft, NO_ANSWER
@@ -113,7 +119,7 @@ class Purging:
         for row in rows:
             await settle(draft, desk, row.seq, "purged")
         rest = iter(clean)
-        for each in self._remade:
+        for each in self.remade:
             mine = [next(rest) for _ in each.texts()]
             await each.append_to(draft, desk, await each.rows(desk), mine)
         return draft, NO_ANSWER

@@ -20,6 +20,8 @@ _NO_CONFIDENCE = Confidence()
 
 
 class Recording:
+    brings_news = True
+
     def __init__(self, message: Message, request: Record, ids: Ids) -> None:
         self.message = message
         self._request = request

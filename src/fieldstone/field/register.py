@@ -16,6 +16,8 @@ _OPERATION_NAME = re.compile(r"[A-Z]{1,14}(_[A-Z]{1,14})?")  # what is longer ma
 
 
 class Registering:
+    brings_news = True
+
     def __init__(self, message: Message, request: Register, capabilities: FieldCapabilities) -> None:
         self.message = message
         self._request = request

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import structlog
-from msgspec import DecodeError, Struct, json
+from msgspec import UNSET, DecodeError, Struct, json, structs
 
 from fieldstone.compaction.plan import Selection
 from fieldstone.compaction.retention import Policy, check_policies
@@ -122,8 +122,14 @@ class Retention:
         return tuple([Outcome(each.name, each.strategy, await self._foreseen(each)) for each in self.policies])
 
     async def apply(self) -> tuple[Outcome, ...]:
-        """Each that is enabled, in their order."""
-        return tuple([Outcome(each.name, each.strategy, await self._applied(each)) for each in self.policies])
+        """Each that is enabled, in their order. Whoever cancels one wants none after it either."""
+        done: list[Outcome] = []
+        for policy in self.policies:
+            result = await self._applied(policy)
+            done.append(Outcome(policy.name, policy.strategy, result))
+            if result is not None and result.cancelled is True:
+                break
+        return tuple(done)
 
     async def status(self) -> tuple[PolicyStatus, ...]:
         runs = await self._last_runs()
@@ -244,6 +250,7 @@ class Retention:
 
 class Setting:
     message = None
+    brings_news = True
 
     def __init__(self, policies: Sequence[Policy], credential: str | None) -> None:
         self._policies = policies
@@ -267,6 +274,17 @@ class Setting:
         event = RetentionSet(policies=count, credential=self._credential)
         self.entry = draft.append(event, RetentionTexts(tuple(clean[:count])))
         return draft, NO_ANSWER
+
+
+def told_to(caller: Caller, outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """A policy works in every session. Whoever does not see into all of them is told how many, and not which."""
+    if caller.sees_all:
+        return tuple(outcomes)
+    return tuple(structs.replace(each, result=each.result and _counts(each.result)) for each in outcomes)
+
+
+def _counts(result: Compacted) -> Compacted:
+    return structs.replace(result, skipped=(), groups=UNSET, synthesis_units=UNSET, fell_back=UNSET)
 
 
 def _units(outcome: Outcome) -> int:

@@ -14,6 +14,8 @@ from fieldstone.field.relate import settle
 
 
 class Retracting:
+    brings_news = True
+
     def __init__(self, message: Message, request: Retract) -> None:
         self.message = message
         self._request = request

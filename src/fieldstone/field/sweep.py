@@ -38,6 +38,8 @@ from fieldstone.projections.text_follower import TextFollower
 from fieldstone.redact import Harness
 
 BATCH_TEXTS: Final = 256
+BATCH_ENTRIES: Final = 1_000
+FOLLOWING: Final = "sweep-follows"  # the mark: replacements after this entry may not be followed yet
 
 Progress = Callable[[int], None]
 
@@ -84,23 +86,44 @@ class Sweeping:
             at = await store.marks.get(mark)
             looked_at = replaced = 0
             secrets: dict[str, None] = {}
+            await self._set_out()
             while batch := await store.texts.read(after=at, limit=BATCH_TEXTS):
                 found = await self._find(harness, batch, secrets)
                 if found:
                     await asyncio.gather(*(self._writer.submit(Replacing(each)) for each in found))
-                    await self._follow(found)
+                    await self._follow([each.seq for each in found])
                 looked_at, replaced, at = looked_at + len(batch), replaced + len(found), batch[-1].seq
                 await store.marks.set(mark, at)
                 progress(at)
             forgotten = await self._forget_answers(harness)
             residue = "none" if await store.scour() else "pending"
             await store.marks.set(mark, 0)  # done: the next sweep begins anew
+            await store.marks.set(FOLLOWING, 0)
             return Swept(looked_at, replaced, forgotten, tuple(secrets), residue)
 
     def _mark(self) -> str:
         """A sweep for other secrets begins at the beginning. The mark's name tells nothing of them."""
         known = "\0".join(sorted(f"{secret.id}\0{secret.value}" for secret in self._cleaning.known))
         return f"swept-{blake2b(known.encode(), key=self._state.store.digest_key, digest_size=8).hexdigest()}"
+
+    async def catch_up(self) -> None:
+        """A sweep was cut off after a text was replaced, and before what was made of the old one was: do it now."""
+        since = await self._state.store.marks.get(FOLLOWING)
+        if not since:
+            return
+        at = since
+        while stored := await self._state.store.log.read(after=at, limit=BATCH_ENTRIES):
+            events = [decode_entry(each.body).event for each in stored]
+            replaced = [event.entry for event in events if isinstance(event, ContentReplaced)]
+            if replaced:
+                await self._follow(sorted(set(replaced)))
+            at = stored[-1].seq
+
+    async def _set_out(self) -> None:
+        """From here on the log says what was replaced. Where a sweep was cut off, its mark counts."""
+        marks = self._state.store.marks
+        if not await marks.get(FOLLOWING):
+            await marks.set(FOLLOWING, max(1, self._state.head.seq))
 
     async def _find(self, harness: Harness, batch: Sequence[StoredText], secrets: dict[str, None]) -> list[_Found]:
         texts = [await self._decoded(stored) for stored in batch]
@@ -114,11 +137,12 @@ class Sweeping:
         name = event.of if isinstance(event, NameCoined) else None
         return _Found(stored.seq, decode_texts(stored.body, bundle_type(event)), name)
 
-    async def _follow(self, found: Sequence[_Found]) -> None:
+    async def _follow(self, entries: Sequence[int]) -> None:
         """Whatever was made of the old texts is made anew of those that are there now."""
         self._forget_texts()
         await self._state.reload_names()
-        units = [each.seq for each in found if isinstance(each.texts, UnitTexts)]
+        units = sorted(await self._state.store.views.units(entries))
+        await self._state.store.cold.erase(units)  # what was replaced lies in the hot part now
         stored = await self._state.store.texts.get(units)
         texts = {seq: decode_texts(each.body, UnitTexts) for seq, each in stored.items()}
         await self._follower.replace(texts)

@@ -44,6 +44,7 @@ class Synthesizing:
     """One group becomes one synthesis and goes, or nothing happens."""
 
     message = None  # nobody speaks as the Field
+    brings_news = True  # a summariser's words
 
     def __init__(self, compaction: int, group: Group, ids: Ids, *, archives: bool = True) -> None:
         self._compaction = compaction
@@ -52,6 +53,7 @@ class Synthesizing:
         self._archives = archives  # False: the originals are archived already, and get another synthesis
         self.unit = 0
         self.unit_id = ""
+        self.stays = "it changed meanwhile"  # why its units are still there, where they are
         self.entry = 0
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 
 from fieldstone.core.events import UnitTexts, decode_texts, strings_of
 from fieldstone.core.requests import Message
+from fieldstone.core.vocabulary import FIELD_AGENT_ID
 from fieldstone.field.state import FieldState
 from fieldstone.redact import CleanGroup, Harness
 from fieldstone.redact.seams import ENTRIES_MAX, Trail
@@ -28,9 +29,12 @@ class Trails:
         self._harness: Harness | None = None
 
     async def follow(
-        self, harness: Harness, message: Message, texts: Sequence[str], group: CleanGroup
+        self, harness: Harness, message: Message | None, texts: Sequence[str], group: CleanGroup
     ) -> tuple[CleanGroup, dict[Key, Trail]]:
-        """The group, clean also of what goes on from before, and the trails that `keep` takes once it is accepted."""
+        """The group, clean also of what goes on from before, and the trails that `keep` takes once it is accepted.
+
+        Without a message it is the Field that speaks, for a summariser that may know more than it should.
+        """
         if not harness.knows_secrets:
             return group, {}
         if harness is not self._harness:  # what was noted of other secrets says nothing of these
@@ -73,6 +77,8 @@ class Trails:
         return seqs
 
 
-def _keys(message: Message) -> list[Key]:
+def _keys(message: Message | None) -> list[Key]:
+    if message is None:
+        return [("agent", FIELD_AGENT_ID)]
     session = [] if message.session_id is None else [("session", message.session_id)]
     return [("agent", message.agent_id), *session]

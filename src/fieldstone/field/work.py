@@ -20,6 +20,11 @@ class Work(Protocol):
     @property
     def message(self) -> Message | None: ...
 
+    @property
+    def brings_news(self) -> bool:
+        """Whether its texts are new to the Field. The policy to refuse secrets is about those; others are rewritten."""
+        ...
+
     def texts(self) -> Sequence[str]:
         """Every text from outside that it brings, in an order of its own."""
         ...
@@ -35,6 +40,8 @@ class Work(Protocol):
 
 class Wordless:
     """Work that brings no text from outside."""
+
+    brings_news = False
 
     message: Message | None = None  # of whom it is, if somebody asked for it
 

@@ -291,11 +291,11 @@ class Writer:
                 answer = _first_answer(fingerprint, remembered)
                 written.repeats.append(Repeat(len(written.outcomes), fingerprint.key))
                 return answer
-            if work.message is not None:
+            if work.message is not None or asked.texts:
                 clean, trails = await self._trails.follow(harness, work.message, asked.texts, clean)
             if clean.texts is not asked.texts:
                 _refuse_altered_names(work, clean)
-            if clean.found and self._refuse_secrets and waiting.answer is not None:
+            if clean.found and self._refuse_secrets and waiting.answer is not None and work.brings_news:
                 raise SecretLeakage(f"The texts hold secrets: {', '.join(sorted(set(clean.found)))}.")
             draft, reply = await work.decide(desk, clean.texts)
         except FieldError as refused:

@@ -23,6 +23,7 @@ from fieldstone.core.errors import Unauthenticated
 from fieldstone.servers.auth import jwt as jwt_module
 from fieldstone.servers.auth.jwt import ALGORITHMS, FRESH_MS, OLDEST_MS, JwtRules, JwtTokens
 from fieldstone.testing import ManualClock
+from tests.requirements import requirement
 from tests.servers.auth.provider import AUDIENCE, ISSUER, NOW_S, Signer, document, edwards, elliptic, providing
 
 MINUTE_MS = 60_000
@@ -51,6 +52,7 @@ def wide_rsa() -> Signer:
     return Signer("rsa", private, "RS256", RSAAlgorithm.to_jwk(private.public_key(), as_dict=True))
 
 
+@requirement("akashik:access:jwt")
 async def test_a_token_tells_tenant_authority_and_agents(tokens: JwtTokens) -> None:
     granted = await tokens.caller(elliptic().token(authority=6, agents=["ada", "ben"]))
     assert granted == ("acme", Caller(granted.caller.credential, 6, frozenset(("ada", "ben"))))
@@ -184,6 +186,7 @@ async def test_a_forged_token_is_refused(tokens: JwtTokens) -> None:
     assert await is_accepted(tokens, ours.token())
 
 
+@requirement("akashik:access:jwt")
 async def test_no_signature_and_shared_secrets_are_refused_whatever_the_set_holds(
     tmp_path: Path, clock: ManualClock
 ) -> None:

@@ -24,6 +24,7 @@ from fieldstone.ports.access import AccessStore
 from fieldstone.servers.auth import keys as keys_module
 from fieldstone.servers.auth.keys import Keys
 from fieldstone.testing import ManualClock
+from tests.requirements import requirement
 from tests.servers.auth.tokens import DAY_MS, make, statuses, with_id, with_secret
 
 
@@ -68,6 +69,7 @@ def test_keys_look_like_keys_and_are_never_made_twice(keys: Keys) -> None:
     assert len({key for _, key in made}) == len({key[21:] for _, key in made}) == 100
 
 
+@requirement("akashik:access:keys-hashed")
 def test_nothing_that_is_stored_or_listed_holds_the_key(keys: Keys, store: AccessStore) -> None:
     _, key = make(keys, "acme")
     secret = key[21:].encode()
@@ -157,6 +159,7 @@ def test_a_key_with_one_other_character_opens_nothing(place: int, character: str
             keys.caller(changed)
 
 
+@requirement("akashik:access:keys-at-once")
 def test_a_key_opens_until_it_expires_and_not_a_millisecond_longer(keys: Keys, clock: ManualClock) -> None:
     _, key = make(keys, "acme", expires_ms=clock.now_ms() + DAY_MS)
     clock.advance(DAY_MS - 1)
@@ -235,6 +238,7 @@ def test_a_list_tells_of_a_tenants_keys_or_of_all_and_which_are_of_no_use(keys: 
     assert keys.list("nobody") == []
 
 
+@requirement("akashik:access:keys-for-good")
 def test_once_there_was_a_key_there_always_is_one(keys: Keys) -> None:
     assert keys.any() is False
     key_id = make(keys, "acme").id
@@ -272,6 +276,7 @@ def test_a_wrong_wish_is_refused_by_name_and_makes_no_key(keys: Keys, wrong: dic
     assert keys.any() is False
 
 
+@requirement("akashik:access:keys-at-once")
 def test_what_another_process_does_to_a_key_counts_at_the_next_request(tmp_path: Path, clock: ManualClock) -> None:
     """A server and the command line: each has the file open for itself."""
     server, command = (Keys(SqliteAccess(tmp_path / "field.db"), clock) for _ in range(2))

@@ -17,13 +17,14 @@ import apsw
 
 from fieldstone.backends.sqlite.connection import open_reader
 
-ATTEMPTS: Final = 4  # one is enough but for rows that are alone on their page
+ATTEMPTS: Final = 5  # one is enough, but for pages that change meanwhile and rows that are alone on theirs
+MOVING_FROM: Final = 2
 CLEARED_GAPS: Final = 64  # in one transaction of about 10 ms
 INTERIOR: Final = 5  # the types of a table's pages
 LEAF: Final = 13
 INTERIOR_HEADER_BYTES: Final = 12
 LEAF_HEADER_BYTES: Final = 8
-PAGE_BYTES: Final = 4_096
+PAGE_BYTES: Final = 4_096  # SQLite's default, and so ours
 
 Write = Callable[[Callable[[apsw.Connection], None]], Awaitable[None]]
 
@@ -51,17 +52,17 @@ async def clear_pages(
 
     Deleting goes on meanwhile and makes new gaps, which are not waited for: what was deleted before is not in them.
     """
-    left: set[tuple[str, int]] | None = None
+    rows: set[tuple[str, int]] | None = None
     for attempt in range(ATTEMPTS):
         if not await empty_journal():
             return False
-        gaps = await asyncio.to_thread(_find_gaps, path, tables)
-        rows = {(gap.table.name, gap.row) for gap in gaps}
-        left = rows if left is None else left & rows
+        found = await asyncio.to_thread(_find_gaps, path, tables)
+        left = [gap for gap in found if rows is None or (gap.table.name, gap.row) in rows]
         if not left:
             return True
-        for first in range(0, len(gaps), CLEARED_GAPS):
-            await write(partial(_clear, gaps[first : first + CLEARED_GAPS], attempt))
+        rows = {(gap.table.name, gap.row) for gap in left}
+        for first in range(0, len(left), CLEARED_GAPS):
+            await write(partial(_clear, left[first : first + CLEARED_GAPS], attempt))
     return False
 
 
@@ -84,7 +85,7 @@ def _clear(gaps: Sequence[Gap], attempt: int, writer: apsw.Connection) -> None:
     for gap in gaps:
         held: Any = writer.execute(f"SELECT * FROM {gap.table.name} WHERE position = ?", (gap.row,)).fetchone()
         if held is not None:
-            (_fill if attempt == 0 else _move)(writer, gap, held)
+            (_fill if attempt < MOVING_FROM else _move)(writer, gap, held)
 
 
 def _fill(writer: apsw.Connection, gap: Gap, held: tuple[Any, ...]) -> None:
@@ -118,22 +119,23 @@ def _root(connection: apsw.Connection, table: Table) -> int:
 
 def _leaves(file: apsw.VFSFile, root: int, size: int) -> Iterator[bytes]:
     """A page that is being written over meanwhile may be anything: what is no page of a table is passed over."""
-    waiting = [root]
+    waiting, seen = [root], {0}
     while waiting:
-        page = file.xRead(size, (waiting.pop() - 1) * size)
+        number = waiting.pop()
+        page = b"" if number in seen else file.xRead(size, (number - 1) * size)
+        seen.add(number)
         if len(page) == size and page[0] == LEAF:
             yield page
         elif len(page) == size and page[0] == INTERIOR:
-            cells = _cells(page, INTERIOR_HEADER_BYTES)
             waiting.append(int.from_bytes(page[8:12]))
-            waiting.extend(int.from_bytes(page[cell : cell + 4]) for cell in cells)
+            waiting.extend(int.from_bytes(page[at : at + 4]) for at in _cells(page, INTERIOR_HEADER_BYTES))
 
 
 def _gap(table: Table, page: bytes) -> Iterator[Gap]:
-    cells = _cells(page, LEAF_HEADER_BYTES)
-    begin, end = LEAF_HEADER_BYTES + 2 * len(cells), int.from_bytes(page[5:7])
-    if cells and not _is_clear(page[begin:end], len(page)):
-        sizes = [_size_and_row(page, cell) for cell in cells]
+    count, end = int.from_bytes(page[3:5]), int.from_bytes(page[5:7])
+    begin = LEAF_HEADER_BYTES + 2 * count
+    if count and not _is_clear(page[begin:end], len(page)):
+        sizes = [_size_and_row(page, cell) for cell in _cells(page, LEAF_HEADER_BYTES)]
         size, row = min(sizes)
         yield Gap(table, row, len(page) - begin - sum(taken for taken, _ in sizes) + size)
 

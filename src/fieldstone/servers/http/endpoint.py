@@ -123,7 +123,7 @@ class Endpoint:
         try:
             return await handler(visit)
         except FieldError as error:  # its words may repeat what a caller wrote
-            raise with_message(error, visit.field.scrub(error.message)) from error
+            raise with_message(error, await visit.field.scrubbed(error.message)) from error
 
     def _refusal(self, error: FieldError, *, close: bool = False) -> Answer:
         if isinstance(error, MethodNotAllowed):

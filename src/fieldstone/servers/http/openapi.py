@@ -50,6 +50,17 @@ OF_EVERY_ROUTE: Final = (401, 403, 429, 500, 503)
 EXAMPLES: Final[dict[str, Schema]] = {
     "put_secret": {"value": "what must never be stored", "scope": {"tenant": True}},
     "restore": {"unit_ids": ["mem-0198c3f1a7de55b20198c3f1a7de55b2"]},
+    "set_policies": {
+        "policies": [
+            {
+                "name": "old-observations",
+                "strategy": "archive",
+                "match": {"types": ["observation"]},
+                "max_age": "30d",
+                "schedule": "0 3 * * sun",
+            }
+        ]
+    },
     "create_key": {"tenant": "local", "authority": 4, "agents": ["ada"], "expires": "2030-01-31T12:00:00Z"},
 }
 OF_OPERATIONS: Final = (400, 404, 409, 413, 422, 501, 504, 507)

@@ -56,11 +56,11 @@ class Operations:
         try:
             message = decode_message(body, caller=visit.caller)
         except BadMessage as bad:
-            return refusal(_scrubbed(visit, bad.error), bad.operation)
+            return refusal(await _scrubbed(visit, bad.error), bad.operation)
         try:
             return reply(await visit.field.send(message))._replace(operation=message.operation)
         except FieldError as error:
-            return refusal(_scrubbed(visit, error), message.operation)._replace(operation=message.operation)
+            return refusal(await _scrubbed(visit, error), message.operation)._replace(operation=message.operation)
 
 
 def _prefers_async(scope: Scope) -> bool:
@@ -82,7 +82,7 @@ async def _send_all(visit: Visit, envelopes: Sequence[Raw]) -> list[Reply | Erro
         try:
             message = decode_message(bytes(envelope), caller=visit.caller)
         except BadMessage as bad:
-            answers.append(error_body(_scrubbed(visit, bad.error), bad.operation))
+            answers.append(error_body(await _scrubbed(visit, bad.error), bad.operation))
             continue
         if isinstance(message.request, Attune | Detect):
             answers = [await _settled(answer) for answer in answers]
@@ -96,14 +96,14 @@ async def _send_one(visit: Visit, message: Message) -> Reply | ErrorBody:
     try:
         return await visit.field.send(message)
     except FieldError as error:
-        return error_body(_scrubbed(visit, error), message.operation)
+        return error_body(await _scrubbed(visit, error), message.operation)
     except Exception as broken:  # why: one that breaks has its place in the array, too, and the others go on
         logger.error("message failed", operation=message.operation, error=type(broken).__name__, exc_info=broken)
         return error_body(InternalError(), message.operation)
 
 
-def _scrubbed(visit: Visit, error: FieldError) -> FieldError:
-    return with_message(error, visit.field.scrub(error.message))
+async def _scrubbed(visit: Visit, error: FieldError) -> FieldError:
+    return with_message(error, await visit.field.scrubbed(error.message))
 
 
 async def _settled(answer: Reply | ErrorBody | asyncio.Task[Reply | ErrorBody]) -> Reply | ErrorBody:
