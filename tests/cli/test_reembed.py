@@ -9,7 +9,8 @@ import pytest
 from fieldstone.cli import reembed
 from fieldstone.core.replies import EmbeddingProgress, FieldStatus
 from tests.cli.running import answer, done, invoke, record, refused, served
-from tests.models.endpoint import Handler, Items, in_numbers, serving
+from tests.models.endpoint import Items, in_numbers, serving
+from tests.models.server import Handler
 
 NONE = {"FIELDSTONE_EMBEDDER": "none"}
 

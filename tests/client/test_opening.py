@@ -55,7 +55,7 @@ async def test_fields_of_one_file_are_apart(tmp_path: Path) -> None:
 
 async def test_without_an_address_the_settings_decide(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_field() as field:
-        assert (await field.status()).store.endswith("fieldstone.db")
+        assert str((await field.status()).store).endswith("fieldstone.db")
     monkeypatch.setenv("FIELDSTONE_DB", "memory:")
     async with open_field() as field:
         assert (await field.status()).store == "memory"

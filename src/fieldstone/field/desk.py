@@ -235,6 +235,10 @@ class Desk:
         rows = self._conflicts.values()
         return [row for row in rows if row.status != "resolved" and unit in (row.unit_a, row.unit_b)]
 
+    def had_a_dispute(self, unit: int) -> bool:
+        here = any(unit in (row.unit_a, row.unit_b) for row in self._conflicts.values())
+        return here or self._state.had_a_dispute(unit)
+
     async def conflicts(self) -> Sequence[ConflictRow]:
         """All of them, those of this group included."""
         known = {row.seq: row for row in await self._state.store.views.conflicts()}

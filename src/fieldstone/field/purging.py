@@ -117,7 +117,8 @@ class Purging:
         draft.append(self.event)
         draft.erased += texts
         for row in rows:
-            await settle(draft, desk, row.seq, "purged")
+            if desk.had_a_dispute(row.seq):
+                await settle(draft, desk, row.seq, "purged")
         rest = iter(clean)
         for each in self.remade:
             mine = [next(rest) for _ in each.texts()]

@@ -35,6 +35,7 @@ class FieldState:
         self.recent = RecentReads()
         self.guards: set[PutGuard] = set()
         self.rewriting = asyncio.Lock()  # whoever moves or rewrites stored texts: a sweep, or a step of a compaction
+        self._disputed: set[int] = set()
         self._disputes: set[tuple[int, int]] = set()
         self.hints: deque[int] = deque()
         self.shown: dict[int, frozenset[int]] = {}  # the units that a read with a kept hint returned, if it was asked
@@ -65,6 +66,7 @@ class FieldState:
         # All of it is read: a store that cannot be read leaves what was published.
         self.head, self.hints, self.columns, self.relations = head, hints, columns, relations
         self.sessions, self._disputes, self.recent, self.guards = sessions, disputes, recent, guards
+        self._disputed = {unit for pair in disputes for unit in pair}
         self.publish_epoch(epoch)
 
     async def absorb(self, changes: Sequence[Change], head: Head, epoch: int) -> None:
@@ -84,10 +86,15 @@ class FieldState:
         for change in changes:
             if isinstance(change, PutConflict):
                 self._disputes.add(_pair(change.row.unit_a, change.row.unit_b))
+                self._disputed.update((change.row.unit_a, change.row.unit_b))
             elif isinstance(change, PutGuard):
                 self.guards.add(change)
             elif isinstance(change, DropGuard):
                 self.guards.discard(PutGuard(change.unit, change.guard))
+
+    def had_a_dispute(self, unit: int) -> bool:
+        """Whether there is a conflict on record that the unit is a side of."""
+        return unit in self._disputed
 
     def in_dispute(self, unit: int, other: int) -> bool:
         """Whether there is a conflict of the two on record, whatever became of it."""
