@@ -9,6 +9,7 @@ from fieldstone import Agent, Field, open_field
 from fieldstone.compaction import plan
 from fieldstone.core import errors
 from fieldstone.field.archiving import Archive
+from tests.requirements import requirement
 
 WHY: dict[str, Any] = {"intent": "size the market", "confidence": 0.8, "reasoning": "two reports"}
 
@@ -28,6 +29,7 @@ async def senior(field: Field) -> Agent:
     return await field.agent("ada", role="researcher", authority=10)
 
 
+@requirement("akashik:compact:archive-out-of-attune", "akashik:compact:restore")
 async def test_what_is_archived_is_found_when_asked_for_and_comes_back(field: Field) -> None:
     ada = await senior(field)
     units = await recorded(ada)
@@ -42,6 +44,7 @@ async def test_what_is_archived_is_found_when_asked_for_and_comes_back(field: Fi
     assert await found(ada) == set(units)
 
 
+@requirement("akashik:compact:filter", "akashik:compact:dry-run")
 async def test_filters_restrict_and_a_dry_run_does_nothing(field: Field) -> None:
     ada = await senior(field)
     inside, outside = await recorded(ada, session_id="s-1"), await recorded(ada, type="decision")
@@ -54,6 +57,7 @@ async def test_filters_restrict_and_a_dry_run_does_nothing(field: Field) -> None
     assert await found(ada) == set(outside)
 
 
+@requirement("akashik:compact:guards")
 async def test_held_and_pinned_units_stay_until_they_are_released(field: Field) -> None:
     ada = await senior(field)
     held, pinned, free = await recorded(ada)
@@ -88,6 +92,7 @@ async def test_one_in_the_background_is_watched_to_its_result(field: Field) -> N
     assert steps[-1].result == (await field.compaction(begun.compaction_id)).result
 
 
+@requirement("akashik:compact:nothing-matches")
 async def test_one_that_has_nothing_to_do_is_answered_at_once(field: Field) -> None:
     ada = await senior(field)
     begun = await ada.begin_compaction("archive")
@@ -141,6 +146,7 @@ async def test_unknown_units_and_compactions_are_not_found(field: Field) -> None
         await anext(field.watch_compaction("comp-gone"))
 
 
+@requirement("akashik:compact:authority")
 async def test_authority_is_asked_for(field: Field) -> None:
     ben = await field.agent("ben", role="analyst", authority=6)
     await recorded(ben)

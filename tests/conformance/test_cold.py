@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldstone.backends.memory.store import MemoryStore
-from fieldstone.backends.sqlite import gaps
 from fieldstone.backends.sqlite.cold import SCHEMA_VERSION, cold_path
 from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.backends.sqlite.text_index import index_path
@@ -126,11 +125,9 @@ async def test_nothing_of_an_erased_text_is_left_in_the_cold_file(store: SqliteS
 
 
 @pytest.mark.parametrize("seed", [2, 4, 5])  # of eight, those with which SQLite's own overwriting leaves something
-@pytest.mark.parametrize("moving_from", [gaps.MOVING_FROM, 0], ids=["filled", "moved"])
 async def test_nothing_of_texts_erased_in_any_order_is_left_in_the_hot_file(
-    store: SqliteStore, path: Path, seed: int, moving_from: int, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, path: Path, seed: int
 ) -> None:
-    monkeypatch.setattr(gaps, "MOVING_FROM", moving_from)
     chance = random.Random(seed)
     said = [text(seq, f"<{seq:07d}>" * chance.choice((10, 30, 75))) for seq in range(1, TEXTS + 1)]
     await store.commit(Commit(entries=entries(TEXTS), texts=said))

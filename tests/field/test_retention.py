@@ -1,25 +1,31 @@
 """Retention: policies act when somebody applies them, or on their schedule, and otherwise never."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, json
 
 from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.compaction import plan
 from fieldstone.compaction.retention import Match, Policy
 from fieldstone.core import errors
 from fieldstone.core.access import Caller
-from fieldstone.core.events import CompactionBegun, RetentionSet
+from fieldstone.core.events import CompactionBegun, RetentionSet, RetentionTexts
+from fieldstone.core.replies import Reply
 from fieldstone.core.requests import Compact, Message
+from fieldstone.core.text import CleanText
 from fieldstone.field.archiving import Archive
+from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.field import LocalField
 from fieldstone.field.retention import LOOKED, SET, Outcome
 from fieldstone.field.scheduling import LOOK_EVERY_MS, SETTLING_MS
+from fieldstone.field.work import NO_ANSWER, Wordless
 from fieldstone.testing import KEY, ManualClock
 from tests.field.fields import opened, staffed
 from tests.messages import accepted, attune, attuned, record, register
+from tests.requirements import requirement
 
 MINUTE_MS = 60_000
 DAY_MS = 24 * 60 * MINUTE_MS
@@ -105,6 +111,7 @@ async def test_a_policy_is_about_what_it_matches() -> None:
     await field.close()
 
 
+@requirement("akashik:compact:guards")
 @pytest.mark.parametrize("strategy", ["archive", "summarize", "purge"])
 async def test_holds_and_pins_are_never_overridden(strategy: str) -> None:
     field = await staffed()
@@ -128,6 +135,7 @@ async def test_a_policy_that_is_not_enabled_does_nothing() -> None:
     await field.close()
 
 
+@requirement("akashik:compact:audit")
 async def test_a_run_goes_on_record_with_its_policy_in_the_fields_own_name() -> None:
     field = await staffed()
     await recorded(field, 3)
@@ -161,6 +169,29 @@ async def test_policies_and_their_last_runs_survive_a_restart_and_lost_marks() -
         assert await field.retention() == wanted
         assert await field.retention_status() == told
         await field.close()
+
+
+async def test_policies_come_with_the_log_that_they_are_in() -> None:
+    field = await staffed()
+    await field.set_retention([policy(schedule=HOURLY)])
+    lines = b"".join([piece async for piece in field.export()]).splitlines()
+    other = await opened(seed=2)
+    assert await other.retention() == ()
+    await other.import_lines(lines)
+    assert await other.retention() == (policy(schedule=HOURLY),)
+    assert other._scheduling._task is not None
+    await field.close()
+    await other.close()
+
+
+@pytest.mark.parametrize("text", ["{}", '{"name":"aged","strategy":"archive","max_age":"[REDACTED:x]"}'])
+async def test_a_policy_that_nobody_understands_any_more_is_not_applied(text: str) -> None:
+    field = await staffed()
+    await field.set_retention([policy(), policy(name="b")])
+    await field._writer.submit(Unreadable(text))
+    await field._retention.load()
+    assert await field.retention() == (policy(),)
+    await field.close()
 
 
 async def test_a_policy_without_a_schedule_is_never_due() -> None:
@@ -228,6 +259,7 @@ async def test_what_cannot_run_because_another_compaction_does_runs_later(monkey
     await field.close()
 
 
+@requirement("akashik:compact:resumable")
 async def test_a_run_that_was_cut_off_goes_on_with_the_same_units(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore(KEY)
     field = await staffed(store=store)
@@ -295,6 +327,19 @@ async def test_a_policy_that_names_a_secret_is_refused_and_the_old_ones_hold() -
         await field.set_retention([policy(), policy()])
     assert await field.retention() == (policy(),)
     await field.close()
+
+
+class Unreadable(Wordless):
+    """Policies of which one cannot be read, as a sweep or a strange import may leave them."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
+        draft = desk.quiet_draft(desk.epoch)
+        good = CleanText(json.encode(policy()).decode())
+        draft.append(RetentionSet(policies=2), RetentionTexts((good, CleanText(self._text))))
+        return draft, NO_ANSWER
 
 
 def gate(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, asyncio.Event]:

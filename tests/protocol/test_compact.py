@@ -406,3 +406,24 @@ async def test_a_group_that_would_cost_too_much_is_left_as_it_is_and_told(field:
     assert "no longer find" in told[units[0]]
     assert await field.seen_by("ada") >= set(units)
     assert (await compact(field, "summarize", verify=False))["units_affected"] >= len(units)
+
+
+@requirement("akashik:compact:full-store")
+@pytest.mark.parametrize("transport", DURABLE[:1], indirect=True)
+@pytest.mark.parametrize("strategy", ["archive", "purge"])
+async def test_a_full_store_can_still_be_archived_and_purged_and_then_takes_writes_again(
+    rigs: Any, strategy: str
+) -> None:
+    field = await rigs(max_bytes=2_000_000)
+    await field.register("op", role="operator", authority=10)
+    await field.register("ben")
+    units = []
+    status, body = 200, {}
+    while status == 200:
+        status, body = await field.send("RECORD", "ben", payload_of(f"{len(units)} " + "of the same words " * 60))
+        units += [body.get("memory_unit_id")]
+    assert body["code"] == "STORAGE_FULL"
+    answer = await compact(field, strategy, filter={"types": ["finding"]})
+    assert answer["units_affected"] == len(units) - 1
+    assert (await field.door.verify()).ok
+    await field.record("ben", "There is room again.")

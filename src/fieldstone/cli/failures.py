@@ -23,6 +23,7 @@ BROKEN_PIPE: Final = 141
 _SENTENCES: Final = {
     ("fieldstone", "NonLoopbackHost"): "{}.",
     ("fieldstone", "WrongSealingKey"): "{}.",
+    ("fieldstone", "ForeignColdStore"): "{}.",
     ("fieldstone", "CannotListen"): "{}.",
     ("apsw", "Error"): "The store cannot be used: {}. `fieldstone verify` says where it is damaged.",
     ("httpx", "HTTPError"): "The server cannot be used: {}.",

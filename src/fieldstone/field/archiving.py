@@ -87,6 +87,7 @@ class Archiving(Wordless):
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         draft = desk.quiet_draft(desk.epoch)
+        draft.makes_room = True
         self.archived = [seq for seq in self._units if desk.is_to_go(await desk.unit_at(seq))]
         if self.archived:
             self.entry = draft.append(UnitsArchived(compaction=self._compaction, units=tuple(self.archived)))

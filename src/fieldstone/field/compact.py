@@ -127,7 +127,9 @@ class Compactions:
         if not len(plan.rows):
             return _nothing(asked.selection.strategy, plan, self._state.epoch)
         beginning = ByPolicy(policy, self._ids.compaction(), asked)
-        return await asyncio.shield(await self._begin(beginning, asked, plan, None))
+        task = await self._begin(beginning, asked, plan, None)
+        task.add_done_callback(_tell_if_broken)  # whoever waits may go away
+        return await asyncio.shield(task)
 
     async def _begin(
         self, beginning: "Beginning | ByPolicy", asked: Asked, plan: Plan, fingerprint: Fingerprint | None
@@ -291,6 +293,7 @@ class Beginning:
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         draft = desk.draft(self.message.epoch)
+        draft.makes_room = self._request.strategy != "summarize"
         wanted = self._request.filter or CompactFilter()
         ancestor = None if wanted.ancestor_id is None else await desk.unit(wanted.ancestor_id)
         self.entry = draft.append(
@@ -360,6 +363,7 @@ class Ending(Wordless):
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         running, draft = self._running, desk.quiet_draft(desk.epoch)
+        draft.makes_room = True
         draft.append(
             CompactionEnded(
                 compaction=running.entry,

@@ -82,6 +82,7 @@ class Draft:
         self.events: list[Decided] = []
         self.replaced: list[StoredText] = []
         self.erased: list[int] = []  # texts that leave the store's hot part
+        self.makes_room = False  # it may use what is kept free for this on a full store
         self.units: list[tuple[int, bool]] = []  # those that come with it, and whether they are new
 
     def append(self, event: AnyEvent, texts: TextBundle | None = None, *, projected: TextBundle | None = None) -> int:
@@ -125,6 +126,7 @@ class Desk:
         self._texts: list[StoredText] = []
         self._replaced: list[StoredText] = []
         self._moved: list[int] = []
+        self._makes_room: bool | None = None  # all of the group, or nobody: a RECORD beside it must not use that room
         self._changes: list[Change] = []
         self._new_hints: list[int] = []
         self._erased: list[int] = []
@@ -285,12 +287,21 @@ class Desk:
             self._append(decided, draft)
         self._replaced += draft.replaced
         self._moved += draft.erased
+        self._makes_room = draft.makes_room and self._makes_room is not False
         self.epoch = draft.epoch
 
     def commit(self) -> Commit:
         replies = list(self._replies.values())
         erased = [*self._hints_to_erase(), *self._moved]
-        return Commit(self._entries, self._texts, self._changes, replies, erased, self._replaced)
+        return Commit(
+            self._entries,
+            self._texts,
+            self._changes,
+            replies,
+            erased,
+            self._replaced,
+            makes_room=self._makes_room is True,
+        )
 
     def publish(self) -> None:
         """The group is on disk: what it changed is now what is."""

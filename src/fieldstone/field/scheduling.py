@@ -31,6 +31,7 @@ class Scheduling:
             self._not_before_ms = self._clock.now_ms() + SETTLING_MS
         if self._task is None and any(policy.due for policy in self._retention.policies):
             self._task = asyncio.create_task(self._run_for_ever())
+            self._task.add_done_callback(_tell_if_broken)
 
     async def close(self) -> None:
         """A run that is under way is a compaction: it goes on when the field opens again."""
@@ -60,3 +61,8 @@ class Scheduling:
         while True:
             await asyncio.sleep(await self.pause_ms() / 1000)
             await self.look()
+
+
+def _tell_if_broken(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("retention runs no more until the field opens again", error=type(error).__name__, exc_info=error)

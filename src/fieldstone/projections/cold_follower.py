@@ -47,6 +47,8 @@ class ColdFollower:
         """`purged` does all that is left to do of a purge."""
         if not await self._store.views.compactions():
             return
+        if not await self._store.cold.index.position():
+            await self._fill(head)
         at = await self._store.marks.get(COOLED)
         while at < head and (stored := await self._store.log.read(after=at, limit=BATCH_ENTRIES)):
             for each in stored:
@@ -58,6 +60,17 @@ class ColdFollower:
                 elif isinstance(event, UnitsPurged):
                     await purged(event)
             at = stored[-1].seq
+
+    async def _fill(self, head: int) -> None:
+        """The cold index is new, or was lost: every archived unit goes in."""
+        after = 0
+        while rows := await self._store.views.scan_units(after=after, limit=BATCH_ENTRIES):
+            after = rows[-1].seq
+            archived = [row.seq for row in rows if row.archived_epoch is not None and row.purged_seq is None]
+            texts = await self._texts(archived)
+            documents = [Document(seq, searchable(each)) for seq, each in sorted(texts.items())]
+            if documents:
+                await self._store.cold.index.add(documents, position=head)
 
     async def _texts(self, units: Sequence[int]) -> dict[int, UnitTexts]:
         stored = await self._store.texts.get(units)

@@ -58,11 +58,11 @@ class TextFollower:
         drafted = await self._store.views.drafted_units()
         await self._keep_drafts([row for row in drafted if row.status == "draft"])
         # Once drafts, these stand where their commit does: the index may have passed their record long ago.
-        late = sorted((row for row in drafted if row.mode == "committed" and _since(row) > position), key=_since)
+        late = sorted((row for row in drafted if _is_here(row) and _since(row) > position), key=_since)
         done = 0
         while rows := await self._store.views.scan_units(after=position, limit=BATCH_UNITS):
             position = rows[-1].seq
-            direct = [row for row in rows if row.mode == "committed" and row.committed_seq is None]
+            direct = [row for row in rows if _is_here(row) and row.committed_seq is None]
             due = [row for row in late if _since(row) <= position]
             await self._catch_up_with(sorted([*direct, *due], key=_since), position)
             late = late[len(due) :]
@@ -235,6 +235,11 @@ class TextFollower:
 def searchable(texts: UnitTexts) -> str:
     """What of a unit can be found by words: what it says, and why it was recorded."""
     return " \n ".join(filter(None, (texts.content, texts.purpose, texts.question)))
+
+
+def _is_here(row: UnitRow) -> bool:
+    """Archived units have an index of their own, and purged ones are nowhere."""
+    return row.mode == "committed" and row.archived_epoch is None and row.purged_seq is None
 
 
 def _since(row: UnitRow) -> int:

@@ -17,13 +17,15 @@ import apsw
 
 from fieldstone.backends.sqlite.connection import open_reader
 
-ATTEMPTS: Final = 5  # one is enough, but for pages that change meanwhile and rows that are alone on theirs
-MOVING_FROM: Final = 2
+ATTEMPTS: Final = 5  # one is enough, but for pages that change meanwhile
 CLEARED_GAPS: Final = 64  # in one transaction of about 10 ms
 INTERIOR: Final = 5  # the types of a table's pages
 LEAF: Final = 13
 INTERIOR_HEADER_BYTES: Final = 12
 LEAF_HEADER_BYTES: Final = 8
+# A row alone on its page can take all room but these first bytes. They never hold more than the beginning of a row: its
+# size, its position and a few bytes of its first column, which is no text.
+BEGINNING_BYTES: Final = 28
 PAGE_BYTES: Final = 4_096  # SQLite's default, and so ours
 
 Write = Callable[[Callable[[apsw.Connection], None]], Awaitable[None]]
@@ -53,7 +55,7 @@ async def clear_pages(
     Deleting goes on meanwhile and makes new gaps, which are not waited for: what was deleted before is not in them.
     """
     rows: set[tuple[str, int]] | None = None
-    for attempt in range(ATTEMPTS):
+    for _ in range(ATTEMPTS):
         if not await empty_journal():
             return False
         found = await asyncio.to_thread(_find_gaps, path, tables)
@@ -62,7 +64,7 @@ async def clear_pages(
             return True
         rows = {(gap.table.name, gap.row) for gap in left}
         for first in range(0, len(left), CLEARED_GAPS):
-            await write(partial(_clear, left[first : first + CLEARED_GAPS], attempt))
+            await write(partial(_clear, left[first : first + CLEARED_GAPS]))
     return False
 
 
@@ -81,32 +83,16 @@ def _find_gaps(path: Path, tables: Sequence[Table]) -> list[Gap]:
         reader.close()
 
 
-def _clear(gaps: Sequence[Gap], attempt: int, writer: apsw.Connection) -> None:
-    for gap in gaps:
-        held: Any = writer.execute(f"SELECT * FROM {gap.table.name} WHERE position = ?", (gap.row,)).fetchone()
+def _clear(gaps: Sequence[Gap], writer: apsw.Connection) -> None:
+    """Let a row of the page take all its room, and put it back as it was."""
+    for table, row, room in gaps:
+        columns, values = ", ".join(table.columns), ", ".join("?" * len(table.columns))
+        held: Any = writer.execute(f"SELECT {columns} FROM {table.name} WHERE position = ?", (row,)).fetchone()
         if held is not None:
-            (_fill if attempt < MOVING_FROM else _move)(writer, gap, held)
-
-
-def _fill(writer: apsw.Connection, gap: Gap, held: tuple[Any, ...]) -> None:
-    """Let the row take all room of its page, and put it back as it was."""
-    columns = gap.table.columns
-    update = (
-        f"UPDATE {gap.table.name} SET ({', '.join(columns)}) = ({', '.join('?' * len(columns))}) WHERE position = ?"
-    )
-    values = dict(zip(_names(writer, gap.table), held, strict=True))
-    writer.execute(update, (*[b""] * (len(columns) - 1), bytes(_last_column_bytes(gap)), gap.row))
-    writer.execute(update, (*(values[name] for name in columns), gap.row))
-
-
-def _move(writer: apsw.Connection, gap: Gap, held: tuple[Any, ...]) -> None:
-    """A row alone on its page cannot be as large as all of it. Without the row the page is given back, and cleared."""
-    writer.execute(f"DELETE FROM {gap.table.name} WHERE position = ?", (gap.row,))
-    writer.execute(f"INSERT INTO {gap.table.name} VALUES ({', '.join('?' * len(held))})", held)
-
-
-def _names(connection: apsw.Connection, table: Table) -> list[str]:
-    return [name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table.name,))]
+            blank = (*[b""] * (len(table.columns) - 1), bytes(_last_column_bytes(table, row, room)))
+            update = f"UPDATE {table.name} SET ({columns}) = ({values}) WHERE position = ?"
+            writer.execute(update, (*blank, row))
+            writer.execute(update, (*held, row))
 
 
 def _root(connection: apsw.Connection, table: Table) -> int:
@@ -134,7 +120,7 @@ def _leaves(file: apsw.VFSFile, root: int, size: int) -> Iterator[bytes]:
 def _gap(table: Table, page: bytes) -> Iterator[Gap]:
     count, end = int.from_bytes(page[3:5]), int.from_bytes(page[5:7])
     begin = LEAF_HEADER_BYTES + 2 * count
-    if count and not _is_clear(page[begin:end], len(page)):
+    if count and not _is_clear(page[max(begin, BEGINNING_BYTES) : end], len(page)):
         sizes = [_size_and_row(page, cell) for cell in _cells(page, LEAF_HEADER_BYTES)]
         size, row = min(sizes)
         yield Gap(table, row, len(page) - begin - sum(taken for taken, _ in sizes) + size)
@@ -146,13 +132,13 @@ def _is_clear(gap: bytes, page_bytes: int) -> bool:
     return all(int.from_bytes(left[at : at + 2]) <= page_bytes for at in range(0, len(left), 2))
 
 
-def _last_column_bytes(gap: Gap) -> int:
+def _last_column_bytes(table: Table, row: int, room: int) -> int:
     """How long it has to be for the row to take all room, with the other columns of bytes empty."""
-    before = 2 + len(gap.table.columns) - 1 + gap.table.other_bytes
-    size = gap.room
+    before = 2 + len(table.columns) - 1 + table.other_bytes
+    size = room
     while size > 0:
         payload = before + _varint_bytes(2 * size + 12) + size
-        if _varint_bytes(payload) + _varint_bytes(gap.row) + payload <= gap.room and payload <= _most_local(PAGE_BYTES):
+        if payload <= _most_local(PAGE_BYTES) and _varint_bytes(payload) + _varint_bytes(row) + payload <= room:
             break
         size -= 1
     return size
