@@ -8,6 +8,7 @@ from tests.requirements import requirement
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, FieldError)][1:]
 NOT_RECOVERABLE = {
+    "UNIT_PURGED",
     "CONFLICT_NOT_FOUND",
     "UNIT_NOT_FOUND",
     "UNSUPPORTED_OPERATION",

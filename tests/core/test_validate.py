@@ -23,7 +23,7 @@ from fieldstone.core.validate import (
     is_blank,
     require_confidence,
 )
-from fieldstone.core.vocabulary import BUILT_OPERATIONS, OPERATION_LEVELS
+from fieldstone.core.vocabulary import BUILT_OPERATIONS, HIGHEST_COMPLETE_LEVEL, OPERATION_LEVELS
 from tests.requirements import requirement
 
 RULES = Rules()
@@ -131,7 +131,9 @@ def test_reserved_sessions_are_forbidden_after_everything_else_was_right() -> No
 @given(level=st.integers(0, 1))
 def test_a_level_supports_what_is_built_up_to_it(level: int) -> None:
     rules = Rules(conformance_level=level)
-    expected = {name for name in BUILT_OPERATIONS if OPERATION_LEVELS[name] <= level}
+    # The default level takes away nothing that is built, only a lowered one does.
+    whole = level == HIGHEST_COMPLETE_LEVEL
+    expected = {name for name in BUILT_OPERATIONS if whole or OPERATION_LEVELS[name] <= level}
     assert set(rules.supported_operations) == expected
     for operation in OPERATION_LEVELS:
         if operation in expected:

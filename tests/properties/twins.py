@@ -11,7 +11,7 @@ from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.core.errors import FieldError
-from fieldstone.core.events import ClockRaised, ConflictsListed, ContextAttuned, decode_entry
+from fieldstone.core.events import AccessRefused, ClockRaised, ConflictsListed, ContextAttuned, decode_entry
 from fieldstone.core.replies import Reply
 from fieldstone.core.requests import Message
 from fieldstone.field.field import LocalField, Models, Options, open_local
@@ -25,7 +25,7 @@ T = TypeVar("T")
 Outcome = Reply | FieldError
 
 SHARED_MEMORY: Final = Path("/dev/shm")  # a disk that a thousand examples do not wear out
-READS: Final = (ClockRaised, ContextAttuned, ConflictsListed)
+READS: Final = (ClockRaised, ContextAttuned, ConflictsListed, AccessRefused)
 
 
 class Place:

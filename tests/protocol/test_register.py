@@ -7,7 +7,7 @@ import pytest
 from tests.protocol.rig import Body, Rig, attunement, plain, unit
 from tests.requirements import requirement
 
-BUILT = {"REGISTER", "DEREGISTER", "RECORD", "ATTUNE", "DETECT", "COMMIT", "DISCARD", "RETRACT"}
+BUILT = {"REGISTER", "DEREGISTER", "RECORD", "ATTUNE", "DETECT", "COMMIT", "DISCARD", "RETRACT", "COMPACT"}
 
 
 @requirement("akashik:register:answer", "akashik:agent:shape")
@@ -47,7 +47,7 @@ async def test_the_answer_says_what_the_field_can_do(field: Rig) -> None:
 @requirement("akashik:level:operations-listed")
 async def test_every_listed_operation_works_and_no_other_one_does(field: Rig) -> None:
     listed = (await field.register("ada"))["field_capabilities"]["supported_operations"]
-    everything = ("MERGE", "SUBSCRIBE", "REPLAY", "COMPACT", "COORDINATE", "HANDOFF", "SESSION", *BUILT)
+    everything = ("MERGE", "SUBSCRIBE", "REPLAY", "COORDINATE", "HANDOFF", "SESSION", *BUILT)
     for operation in everything:
         refusal = (await field.send(operation, "ada", {})).body
         assert (refusal["code"] == "UNSUPPORTED_OPERATION") == (operation not in listed), operation
@@ -95,7 +95,7 @@ async def test_a_registered_id_is_taken(team: Rig) -> None:
 
 
 @requirement("akashik:register:required-operations")
-@pytest.mark.parametrize("missing", [["MERGE"], ["RECORD", "COMPACT", "MERGE"], ["DANCE"]])
+@pytest.mark.parametrize("missing", [["MERGE"], ["RECORD", "REPLAY", "MERGE"], ["DANCE"]])
 async def test_required_operations_that_are_missing_reject_the_registration_and_are_named(
     field: Rig, missing: list[str]
 ) -> None:

@@ -14,6 +14,8 @@ from fieldstone.core.requests import (
     REQUESTS,
     Attune,
     Commit,
+    Compact,
+    CompactFilter,
     Deregister,
     Detect,
     DetectFilter,
@@ -84,6 +86,14 @@ requests: dict[Operation, st.SearchStrategy[Request]] = {
     "COMMIT": st.builds(Commit, names, maybe(confidences)),
     "DISCARD": st.builds(Discard, names, maybe(texts)),
     "RETRACT": st.builds(Retract, names, texts),
+    "COMPACT": st.builds(
+        Compact,
+        st.sampled_from(["archive", "summarize", "purge"]),
+        maybe(st.builds(CompactFilter, maybe(epochs), maybe(names), maybe(many), maybe(many), maybe(names))),
+        st.booleans(),
+        maybe(texts),
+        st.booleans(),
+    ),
 }
 
 

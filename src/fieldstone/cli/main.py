@@ -29,7 +29,7 @@ COMMANDS: Final = {
     "lineage": ("fieldstone.cli.lineage", "Show what a unit was made from, and into what."),
     "retention": ("fieldstone.cli.retention", "Retention: what becomes of aged units, by policies that are set."),
     "keys": ("fieldstone.cli.keys", "Keys: who may use a server, and for what."),
-    "secrets": ("fieldstone.cli.secrets", "Known secrets: values that must never be stored."),
+    "secrets": ("fieldstone.cli.secrets", "Known secrets: values that must never be stored, in whatever disguise."),
     "config": ("fieldstone.cli.config", "Settings: what they are, and where they come from."),
 }
 

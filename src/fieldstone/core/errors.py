@@ -30,10 +30,18 @@ class FieldError(Exception):
 
     extra: Mapping[str, object] = MappingProxyType({})  # fields of the body beside the usual ones
 
-    def __init__(self, message: str | None = None, *, suggested_action: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        suggested_action: str | None = None,
+        extra: Mapping[str, object] | None = None,
+    ) -> None:
         super().__init__(message or _first_line(type(self)))
         if suggested_action is not None:
             self.suggested_action = suggested_action
+        if extra is not None:
+            self.extra = extra
 
     @property
     def message(self) -> str:
@@ -127,20 +135,12 @@ class UnitPurged(FieldError):
     recoverable = False
     suggested_action = "It is gone for good: the tombstone says when, and why."
 
-    def __init__(self, unit_id: str, deleted_at: str, reason: str) -> None:
-        super().__init__()
-        self.extra = {"tombstone": {"unit_id": unit_id, "deleted_at": deleted_at, "reason": reason}}
-
 
 class CompactionRunning(FieldError):
     """Another compaction of this Field is under way."""
 
     code = "COMPACTION_RUNNING"
     suggested_action = "Wait for its end, or cancel it: DELETE /v1/compactions/{id}."
-
-    def __init__(self, compaction_id: str) -> None:
-        super().__init__()
-        self.extra = {"compaction_id": compaction_id}
 
 
 class InvalidTransition(FieldError):

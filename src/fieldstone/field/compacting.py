@@ -150,7 +150,7 @@ class Compacting:
     def start(self, compaction_id: str, total: int, credential: str | None = None) -> Running:
         """Nobody else's is under way, or `CompactionRunning`."""
         if self.running is not None and self.running.state == "running":
-            raise CompactionRunning(self.running.id)
+            raise CompactionRunning(extra={"compaction_id": self.running.id})
         self.running = Running(compaction_id, total, credential)
         return self.running
 

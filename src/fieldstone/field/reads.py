@@ -200,7 +200,8 @@ class Reads:
         compaction = entry.event.compaction if isinstance(entry.event, UnitsPurged) else 0
         told = (await self._state.store.texts.get([compaction])).get(compaction)
         reason = decode_texts(told.body, ReasonText).reason if told else ""
-        return UnitPurged(row.id, timestamp(entry.at_ms), reason)
+        tombstone = {"unit_id": row.id, "deleted_at": timestamp(entry.at_ms), "reason": reason}
+        return UnitPurged(extra={"tombstone": tombstone})
 
     def tail(self) -> Sequence[TailUnit]:
         return self._follower.tail()
