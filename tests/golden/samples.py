@@ -126,7 +126,13 @@ FIRST_VERSION: Final[dict[str, tuple[Sample, ...]]] = {
                 5,
                 AT_MS,
                 CompactionBegun(
-                    id="comp-0201", strategy="archive", by=1, epoch=4, policy="aged", before=3, beyond_newest=100
+                    id="comp-0201",
+                    strategy="archive",
+                    by=1,
+                    epoch=4,
+                    policy="0f1e2d3c4b5a6978",
+                    before=3,
+                    beyond_newest=100,
                 ),
                 TEXT_HASH,
             ),

@@ -185,7 +185,7 @@ class CompactionBegun(Event, frozen=True, gc=False, tag="compaction.begun"):
     statuses: tuple[str, ...] | None = None
     ancestor: int | None = None
     verify: bool = True
-    policy: str | None = None  # the retention policy that asks for it
+    policy: str | None = None  # the retention policy that asks for it: a keyed digest of its name
     before: int | None = None
     beyond_newest: int | None = None
 

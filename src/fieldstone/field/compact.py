@@ -121,12 +121,12 @@ class Compactions:
         """What it would do, and nothing done."""
         return await self._compacting.foresee(asked, await self._compacting.plan(asked))
 
-    async def apply(self, policy: str, asked: Asked) -> Compacted:
+    async def apply(self, policy: str, digest: str, asked: Asked) -> Compacted:
         """What a retention policy asks for. A caller who goes away does not stop it."""
         plan = await self._compacting.plan(asked)
         if not len(plan.rows):
             return _nothing(asked.selection.strategy, plan, self._state.epoch)
-        beginning = ByPolicy(policy, self._ids.compaction(), asked)
+        beginning = ByPolicy(policy, digest, self._ids.compaction(), asked)
         task = await self._begin(beginning, asked, plan, None)
         task.add_done_callback(_tell_if_broken)  # whoever waits may go away
         return await asyncio.shield(task)
@@ -320,8 +320,9 @@ class ByPolicy:
     message = None
     brings_news = True
 
-    def __init__(self, policy: str, compaction_id: str, asked: Asked) -> None:
+    def __init__(self, policy: str, digest: str, compaction_id: str, asked: Asked) -> None:
         self._policy = policy
+        self._digest = digest
         self.id = compaction_id
         self._asked = asked
         self.entry = 0
@@ -347,7 +348,7 @@ class ByPolicy:
                 types=None if wanted.types is None else tuple(wanted.types),
                 statuses=None if wanted.statuses is None else tuple(wanted.statuses),
                 verify=self._asked.verify,
-                policy=self._policy,
+                policy=self._digest,
                 before=wanted.before,
                 beyond_newest=wanted.beyond_newest,
             ),

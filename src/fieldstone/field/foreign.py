@@ -8,7 +8,6 @@ from typing import Final, NoReturn
 
 from msgspec import Struct
 
-from fieldstone.compaction.retention import POLICY_NAME
 from fieldstone.core.authority import LEAST_TO
 from fieldstone.core.errors import Forbidden, InvalidPayload, Unauthenticated
 from fieldstone.core.events import (
@@ -46,6 +45,7 @@ EPOCH_ROOM: Final = 1_000_000_000  # below the last epoch: an import must leave 
 _UNIT_ID: Final = re.compile(r"mem-[0-9a-f]{32}")
 _CONFLICT_ID: Final = re.compile(r"conf-[0-9a-f]{32}")
 _COMPACTION_ID: Final = re.compile(r"comp-[0-9a-f]{32}")
+_DIGEST: Final = re.compile(r"[0-9a-f]{16}")
 _CREDENTIAL: Final = re.compile(r"key-[0-9a-f]{16}|jwt-[0-9a-f]{32}")
 # Numbers that an event may hold, and the kind of entry that each must refer to.
 _REFERENCES: Final[dict[str, type[AnyEvent]]] = {
@@ -111,7 +111,7 @@ class ForeignEntries:
                 if not 0 <= authority <= MAX_AUTHORITY or not (credential is None or _CREDENTIAL.fullmatch(credential)):
                     _refuse(line, f"entry {entry.seq} has an authority that there is not")
             case CompactionBegun(id=compaction_id, policy=policy):
-                if not _COMPACTION_ID.fullmatch(compaction_id) or not (policy is None or POLICY_NAME.fullmatch(policy)):
+                if not _COMPACTION_ID.fullmatch(compaction_id) or not (policy is None or _DIGEST.fullmatch(policy)):
                     _refuse(line, f"entry {entry.seq} has an id that no field makes")
             case AccessRefused() | RetentionSet() as event if not _is_plain(event):
                 _refuse(line, f"entry {entry.seq} says what no field says")

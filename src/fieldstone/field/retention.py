@@ -5,6 +5,7 @@ names its policy; nothing else has to be remembered, so a schedule survives rest
 """
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Final
 
 import structlog
@@ -171,7 +172,7 @@ class Retention:
         if not policy.enabled:
             return None
         at_ms = self._clock.now_ms()
-        result = await self._compactions.apply(policy.name, await self._asked(policy))
+        result = await self._compactions.apply(policy.name, self._digest(policy.name), await self._asked(policy))
         self._looked_ms[policy.name] = at_ms
         return result
 
@@ -213,16 +214,19 @@ class Retention:
         return self._runs[1]
 
     async def _runs_in(self, newest_first: "Sequence[CompactionRow]") -> "Runs":
-        wanted = {policy.name for policy in self.policies}
+        wanted: dict[str | None, str] = {self._digest(policy.name): policy.name for policy in self.policies}
         found: Runs = {}
         for row in newest_first:
             if not wanted:
                 break
             entry = decode_entry((await self._state.store.log.read(after=row.seq - 1, limit=1))[0].body)
             if isinstance(entry.event, CompactionBegun) and entry.event.policy in wanted:
-                wanted.discard(entry.event.policy)
-                found[entry.event.policy] = (entry, row)
+                found[wanted.pop(entry.event.policy)] = (entry, row)
         return found
+
+    def _digest(self, name: str) -> str:
+        """What the log says of a policy: its name is somebody's text, and has no place there."""
+        return blake2b(f"policy\0{name}".encode(), key=self._state.store.digest_key, digest_size=8).hexdigest()
 
     async def _read(self, seq: int) -> _Current:
         entry = decode_entry((await self._state.store.log.read(after=seq - 1, limit=1))[0].body)
