@@ -7,6 +7,8 @@ import pytest
 
 from fieldstone.core.errors import UnitPurged
 from fieldstone.core.events import CompactionBegun, CompactionEnded, MemoryCompacted, UnitsArchived, UnitsPurged
+from fieldstone.ports.store import Commit
+from fieldstone.testing import FaultyStore
 from tests.protocol.rig import Body, Rig, ids, kind_of, relation
 from tests.protocol.rig import unit as payload_of
 from tests.protocol.ways import DURABLE, on_disk
@@ -427,3 +429,72 @@ async def test_a_full_store_can_still_be_archived_and_purged_and_then_takes_writ
     assert answer["units_affected"] == units
     assert (await field.door.verify()).ok
     await field.record("ben", "There is room again.")
+
+
+async def test_a_draft_is_never_told_by_a_synthesis(field: Rig) -> None:
+    await field.draft("ada", "Between us: the vault code is in the blue book.")
+    await findings(field, 3)
+    answer = await compact(field, "summarize", "ada", filter={"status": ["draft", "active"]})
+    assert answer["units_affected"] == 3
+    assert "blue book" not in (await field.unit(answer["synthesis_units"][0])).content
+
+
+async def test_purge_takes_the_reasons_for_which_units_were_taken_back(field: Rig) -> None:
+    wrong = await field.record("ben", "The aardvark4 sleeps.", session="s")
+    await field.ask("RETRACT", "ben", {"memory_unit_id": wrong, "reason": "no aardvark4 was there"})
+    draft = await field.draft("ben", "The pangolin5 sleeps.", session="s")
+    await field.ask("DISCARD", "ben", {"memory_unit_id": draft, "reason": "no pangolin5 was there"})
+    assert (await compact(field, "purge", filter={"session_id": "s"}))["units_affected"] == 2
+    exported = b"".join([batch async for batch in field.door.export()])
+    assert b"aardvark4" not in exported
+    assert b"pangolin5" not in exported
+    assert (await field.door.verify()).ok
+
+
+async def test_a_purged_text_that_is_put_back_is_found_by_verify(rigs: Any) -> None:
+    kept: list[FaultyStore] = []
+
+    def keep(store: Any) -> FaultyStore:
+        kept[:] = [FaultyStore(store)]
+        return kept[0]
+
+    field = await rigs(wrap=keep)
+    await field.register("op", role="operator", authority=10)
+    unit = await field.record("op", "It was here.")
+    [seq] = [line.entry.seq for line in await field.log() if getattr(line.entry.event, "id", None) == unit]
+    text = (await kept[0].texts.get([seq]))[seq]
+    await compact(field, "purge", filter={"types": ["finding"]})
+    assert (await field.door.verify()).ok
+    await kept[0].commit(Commit(replaced_texts=[text]))
+    fault = (await field.door.verify()).first_bad
+    assert fault is not None
+    assert (fault.seq, fault.part) == (seq, "text")
+
+
+@requirement("akashik:compact:repeatable")
+async def test_a_purge_that_is_sent_again_takes_nothing_that_came_since(field: Rig) -> None:
+    await findings(field, 2, session="s")
+    envelope = field.envelope("COMPACT", "op", {"strategy": "purge", "filter": {"session_id": "s"}})
+    _, first = await field.send_envelope(envelope)
+    later = await field.record("ben", "It came since.", session="s")
+    assert (await field.send_envelope(envelope))[1] == first
+    assert (await field.unit(later)).content == "It came since."
+    other = envelope | {"payload": {"strategy": "purge", "filter": {"types": ["finding"]}}}
+    assert (await field.send_envelope(other))[1]["code"] == "INVALID_ENVELOPE"
+
+
+@requirement("akashik:compact:repeatable")
+async def test_a_purge_that_found_nothing_finds_nothing_when_it_is_sent_again(field: Rig) -> None:
+    envelope = field.envelope("COMPACT", "op", {"strategy": "purge", "filter": {"types": ["finding"]}})
+    assert (await field.send_envelope(envelope))[1]["units_affected"] == 0
+    await findings(field, 2)
+    assert (await field.send_envelope(envelope))[1]["units_affected"] == 0
+
+
+async def test_a_guarded_synthesis_that_quotes_a_purged_unit_is_told(field: Rig) -> None:
+    await findings(field, 3)
+    [synthesis] = (await compact(field, "summarize"))["synthesis_units"]
+    await field.door.guard(synthesis, "pin")
+    answer = await compact(field, "purge", filter={"types": ["finding"]})
+    assert [(each["unit_id"], "still quotes" in each["reason"]) for each in answer["skipped"]] == [(synthesis, True)]
+    assert answer["synthesis_units_created"] == 0

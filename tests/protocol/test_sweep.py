@@ -196,3 +196,18 @@ async def test_a_sweep_that_was_cut_off_before_the_indexes_followed_is_made_up_f
     word = secret.split()[1]
     assert not [each for each in (await field.attune("ben", word))["record"] if each["factors"].get("lexical")]
     assert word.encode() not in on_disk(tmp_path)
+
+
+@pytest.mark.parametrize("transport", DURABLE, indirect=True)
+async def test_a_sweep_clears_what_is_archived_and_its_words(field: Rig, tmp_path: Path) -> None:
+    await field.register("op", role="operator", authority=10)
+    unit = await say(field, secret := late_secret())
+    await field.ask("COMPACT", "op", {"strategy": "archive"})
+    await field.door.put_secret("door", secret)
+    assert (await field.door.sweep()).residue == "none"
+    assert secret not in (await field.unit(unit)).content
+    word = secret.split()[1]
+    found = (await field.attune("ben", word, include_archived=True))["record"]
+    assert not [each for each in found if each["factors"].get("lexical")]
+    assert ids(await field.attune("ben", "open the door", include_archived=True, max_units=1)) == [unit]
+    assert word.encode() not in on_disk(tmp_path)

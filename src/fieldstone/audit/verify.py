@@ -42,7 +42,7 @@ async def verify(store: Store, progress: Progress = lambda done: None) -> Verifi
         fault = await _walk(store, checked, progress)
         faults = (checked.first_strange(), checked.first_missing(), fault)
         found = [each for each in faults if each is not None]
-        fault = min(found, key=lambda each: each.seq) if found else await checked.first_unreplaced(store)
+        fault = min(found, key=lambda each: each.seq) if found else await checked.first_that_came_back(store)
     except _Unreadable as unreadable:
         fault = Fault(checked.seq + 1, "store", str(unreadable))
     entries = checked.seq if fault is None else min(checked.seq, fault.seq - 1)
@@ -81,8 +81,11 @@ class _Checked:
                 return Fault(seq, "text", "its text is not the one that was written")
         return None
 
-    async def first_unreplaced(self, store: Store) -> Fault | None:
-        """Where a text ought to be another one by now, and is still, or again, the old one."""
+    async def first_that_came_back(self, store: Store) -> Fault | None:
+        """Where a text ought to be another one by now, or none, and is still, or again, the old one."""
+        back = await store.texts.get(sorted(self._purged))
+        if back:
+            return Fault(min(back), "text", "its text was purged, and is here again")
         there = await store.texts.get(sorted(set(self._replaced) - set(self.strange)))
         return next((Fault(seq, "text", "its text was replaced, and is here again") for seq in sorted(there)), None)
 

@@ -39,6 +39,8 @@ def matching(units: Snapshot, wanted: Selection) -> Mask:
     mask &= (units.status != PURGED) & (units.unit_epoch <= wanted.epoch)
     if wanted.strategy != "purge":
         mask &= ~units.archived
+    if wanted.strategy == "summarize":
+        mask &= units.committed  # a synthesis would tell everybody what a draft says
     if wanted.session is not None:
         mask &= units.session == wanted.session
     if wanted.types is not None:

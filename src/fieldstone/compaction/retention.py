@@ -95,7 +95,7 @@ def _check_limits(policy: Policy, where: str) -> None:
 def _check_match(match: Match, where: str, memory_types: Set[str]) -> None:
     for name, values, known in (
         ("types", match.types, memory_types),
-        ("status", match.status, frozenset(get_args(UnitStatus))),
+        ("status", match.status, frozenset(get_args(UnitStatus)) - {"draft"}),  # drafts are their authors' alone
     ):
         if values is not None and not values:
             raise InvalidPayload(f"{where}.{name} must not be empty; leave it out for no restriction.")

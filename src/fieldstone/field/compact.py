@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Literal
 
 import structlog
-from msgspec import UNSET, UnsetType, json, structs
+from msgspec import UNSET, Struct, UnsetType, json, structs
 
 from fieldstone.compaction.plan import Selection
 from fieldstone.core.access import Caller
@@ -22,7 +22,7 @@ from fieldstone.field.archiving import Archive
 from fieldstone.field.compacting import Asked, Compacting, Plan, Running, tested
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.distilling import Distilling
-from fieldstone.field.idempotency import Fingerprint
+from fieldstone.field.idempotency import Fingerprint, used_before
 from fieldstone.field.purging import Purge
 from fieldstone.field.reads import Reads
 from fieldstone.field.rehearsal import rehearse
@@ -68,13 +68,19 @@ class Compactions:
 
     async def compact(self, message: Message, request: Compact, fingerprint: Fingerprint | None) -> Compacted:
         """One that its caller waits for. A caller who goes away does not stop it."""
-        if fingerprint is not None and (known := await self._known(fingerprint)):
-            return known
+        earlier = await self._earlier(fingerprint)
+        if earlier is not None:
+            return await self._answer_of(earlier)
         started = await self._start(message, request, fingerprint)
         return started if isinstance(started, Compacted) else await asyncio.shield(started)
 
     async def begin(self, message: Message, request: Compact, fingerprint: Fingerprint | None) -> CompactionProgress:
         """One in the background: where it is."""
+        earlier = await self._earlier(fingerprint)
+        if earlier is not None and earlier.result is not None:
+            return CompactionProgress(earlier.compaction_id, "done", earlier.units, earlier.units, earlier.result)
+        if earlier is not None:
+            return await self.told(earlier.compaction_id, message.caller)
         started = await self._start(message, request, fingerprint)
         if isinstance(started, Compacted):
             return CompactionProgress(started.compaction_id or "", "done", 0, 0, started)
@@ -113,8 +119,12 @@ class Compactions:
         if request.dry_run:
             return await self._compacting.foresee(asked, plan)
         if not len(plan.rows):
-            return _nothing(request.strategy, plan, self._state.epoch)
-        beginning = Beginning(message, request, self._ids.compaction(), agent, asked)
+            nothing = _nothing(request.strategy, plan, self._state.epoch)
+            if fingerprint is not None:  # sent again it must not find what came since
+                remembered = remember(fingerprint, Remembered("", 0, nothing), self._clock.now_ms())
+                await self._writer.submit(Remembering(remembered))
+            return nothing
+        beginning = Beginning(message, request, self._ids.compaction(), agent, asked, fingerprint)
         return await self._begin(beginning, asked, plan, fingerprint)
 
     async def foresee(self, asked: Asked) -> Compacted:
@@ -165,9 +175,8 @@ class Compactions:
 
     async def _end(self, running: Running, fingerprint: Fingerprint | None, result: Compacted | None) -> None:
         remembered = None
-        if fingerprint is not None and result is not None and running.state == "done":
-            body = json.encode(result)
-            remembered = RememberedReply(fingerprint.key, fingerprint.request, self._clock.now_ms(), body)
+        if fingerprint is not None and result is not None:
+            remembered = remember(fingerprint, Remembered(running.id, running.done, result), self._clock.now_ms())
         try:
             await self._writer.submit(Ending(running, remembered))
         except FieldError as full:  # it is gone on with, and ended, when the field opens again
@@ -241,11 +250,27 @@ class Compactions:
             await asyncio.wait([self._task])
         await self._purge.close()
 
-    async def _known(self, fingerprint: Fingerprint) -> Compacted | None:
-        found = (await self._state.store.replies.find([fingerprint.key])).get(fingerprint.key)
-        if found is None or found.request != fingerprint.request:
+    async def _earlier(self, fingerprint: Fingerprint | None) -> "Remembered | None":
+        """What became of the same message when it came before."""
+        if fingerprint is None:
             return None
-        return json.decode(found.body, type=Compacted)
+        found = (await self._state.store.replies.find([fingerprint.key])).get(fingerprint.key)
+        if found is None:
+            return None
+        if found.request != fingerprint.request:
+            raise used_before()
+        return json.decode(found.body, type=Remembered)
+
+    async def _answer_of(self, earlier: "Remembered") -> Compacted:
+        if earlier.result is not None:
+            return earlier.result
+        running = self._compacting.running
+        if running is not None and running.id == earlier.compaction_id and self._task is not None:
+            return await asyncio.shield(self._task)
+        for row in await self._state.store.views.compactions():  # its process ended before its answer was there
+            if row.id == earlier.compaction_id:
+                return Compacted(row.units, row.syntheses, row.bytes, self._state.epoch, compaction_id=row.id)
+        raise NotFound("There is no such compaction.")
 
     async def _asked(self, agent: AgentFacts, request: Compact) -> Asked:
         wanted = request.filter or CompactFilter()
@@ -255,6 +280,8 @@ class Compactions:
             session = await self._reads.names.number("session", wanted.session_id) or -1  # -1: no unit is in it
             if agent.authority >= MAX_AUTHORITY:  # an operator may name a session that nobody else sees
                 sight = Sight(sight.agents, sight.hidden - {session})
+        if request.strategy == "purge":  # which takes authority 10: what was given up must be within its reach
+            sight = structs.replace(sight, discarded=True)
         ancestor = None
         if wanted.ancestor_id is not None:
             ancestor = await self._reads.views.unit(wanted.ancestor_id)
@@ -272,13 +299,45 @@ class Compactions:
         return Asked(selection, sight, request.verify)
 
 
+class Remembered(Struct, frozen=True):
+    """What is kept of a message that asked for a compaction. `result` None: it is under way, or its process ended."""
+
+    compaction_id: str
+    units: int
+    result: Compacted | None = None
+
+
+def remember(fingerprint: Fingerprint, remembered: Remembered, at_ms: int) -> RememberedReply:
+    return RememberedReply(fingerprint.key, fingerprint.request, at_ms, json.encode(remembered))
+
+
+class Remembering(Wordless):
+    """An answer that changed nothing, for the message that is sent again."""
+
+    def __init__(self, remembered: RememberedReply) -> None:
+        self._remembered = remembered
+
+    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
+        desk.remember(self._remembered)
+        return desk.quiet_draft(desk.epoch), NO_ANSWER
+
+
 class Beginning:
     """Who asked for it, and for what, goes on record before anything is done."""
 
     brings_news = True
 
-    def __init__(self, message: Message, request: Compact, compaction_id: str, agent: AgentFacts, asked: Asked) -> None:
+    def __init__(
+        self,
+        message: Message,
+        request: Compact,
+        compaction_id: str,
+        agent: AgentFacts,
+        asked: Asked,
+        fingerprint: Fingerprint | None,
+    ) -> None:
         self.message = message
+        self._fingerprint = fingerprint
         self._request = request
         self.id = compaction_id
         self._agent = agent
@@ -311,6 +370,8 @@ class Beginning:
             ),
             ReasonText(clean[0]),
         )
+        if self._fingerprint is not None:  # from now on the same message is this compaction, whatever becomes of it
+            desk.remember(remember(self._fingerprint, Remembered(self.id, 0), draft.at_ms))
         return draft, NO_ANSWER
 
 

@@ -18,13 +18,13 @@ from fieldstone.core.replies import Compacted, PlannedGroup, Skipped, Tested
 from fieldstone.core.vocabulary import FIELD_AGENT_ID, CompactionState, Guard
 from fieldstone.field.archiving import Archive
 from fieldstone.field.distilling import Distilled, Distilling
-from fieldstone.field.purging import Purge, Purging
+from fieldstone.field.purging import Purge, Purging, reasons_in
 from fieldstone.field.rehearsal import MOST_LOST_SHARE, Rehearsal
 from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
 from fieldstone.field.synthesis import Synthesizing
 from fieldstone.ports.world import Ids
-from fieldstone.projections.columns import Snapshot
+from fieldstone.projections.columns import STATUS_CODES, Snapshot
 from fieldstone.projections.vector_index import Rows
 
 NAMED_IN_PLAN: Final = 100
@@ -219,17 +219,32 @@ class Compacting:
 
     async def _purge_all(self, running: Running, plan: Plan) -> None:
         going = set(plan.units.seq[plan.rows].tolist())
+        taken_back = plan.rows[plan.units.status[plan.rows] == STATUS_CODES["retracted"]]
+        reasons = await reasons_in(self._state.store.log, set(plan.units.seq[taken_back].tolist()))
         for seqs in batches(plan.units, plan.rows):
             if running.stops:
                 return
             stored = await self._state.store.texts.get(seqs)
-            quoting = self._quoting(seqs)
-            remade = [await self._remade(running, unit, going | quoting) for unit in sorted(quoting - going)]
-            work = Purging(running.entry, [*seqs, *sorted(quoting - set(seqs))], [one for one in remade if one])
+            quoting = await self._unguarded(running, self._quoting(seqs) - going)
+            remade = [await self._remade(running, unit, going | quoting) for unit in sorted(quoting)]
+            work = Purging(running.entry, [*seqs, *sorted(quoting)], [one for one in remade if one], reasons)
             await self._purge.put(work)
             going |= quoting
             running.syntheses += [one.unit_id for one in remade if one and one.unit_id]
             running.step(len(seqs), sum(len(each.body) for each in stored.values()))
+
+    async def _unguarded(self, running: Running, syntheses: set[int]) -> set[int]:
+        """Those that may go. The others stay, quote and all, and that is told."""
+        guarded = {guard.unit: guard.guard for guard in sorted(self._state.guards, reverse=True)}
+        stay = sorted(syntheses & guarded.keys())
+        rows = await self._state.store.views.units(stay)
+        told = {each.unit_id for each in running.skipped}
+        running.skipped += [
+            Skipped(rows[seq].id, f"{_TOLD[guarded[seq]]}, and still quotes what was purged")
+            for seq in stay
+            if rows[seq].id not in told
+        ]
+        return syntheses - guarded.keys()
 
     def _quoting(self, units: Sequence[int]) -> set[int]:
         """Syntheses of the Field's own that quote one of these, and those that quote them."""

@@ -35,6 +35,7 @@ class Distilled(Struct, frozen=True):
         return Group(
             units=[row.seq for row in self.rows],
             ids=[row.id for row in self.rows],
+            statuses=[row.status for row in self.rows],
             said=[row.seq for row in self.rows if row.id in said],
             text=self.distillate.text if self.distillate else "",
             agents=sorted({original.author for original in self.originals}),

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from msgspec import json
 
+from fieldstone.core.errors import InvalidEnvelope
 from fieldstone.core.requests import Message
 from fieldstone.core.vocabulary import Operation
 
@@ -15,6 +16,12 @@ class Fingerprint(NamedTuple):
     key: bytes
     request: bytes
     operation: Operation
+
+
+def used_before() -> InvalidEnvelope:
+    return InvalidEnvelope(
+        "id was used before, for another request.", suggested_action="Send it under an id of its own."
+    )
 
 
 def fingerprint(message: Message, digest_key: bytes) -> Fingerprint | None:

@@ -7,11 +7,12 @@ field opens: until the mark has passed the tombstone, the clearing is done again
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from fieldstone.core.errors import SecretLeakage
-from fieldstone.core.events import UnitsPurged
+from fieldstone.core.events import UnitDiscarded, UnitRetracted, UnitsPurged, decode_entry
 from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
 from fieldstone.field.desk import Desk, Draft
@@ -20,10 +21,12 @@ from fieldstone.field.state import FieldState
 from fieldstone.field.synthesis import Synthesizing
 from fieldstone.field.work import NO_ANSWER
 from fieldstone.field.writer import Writer
+from fieldstone.ports.log import EventLog
 from fieldstone.ports.views import UnitRow
 from fieldstone.projections.cold_follower import ColdFollower
 
 _UNIT_ID: Final = re.compile(rb"mem-[0-9a-f]{32}")
+READ_ENTRIES: Final = 1_000
 RESIDUE_PAUSE_S: Final = 0.5  # a reader of an older state keeps pages; once it is gone, they go
 
 
@@ -92,9 +95,17 @@ class Purging:
     message = None
     brings_news = True  # syntheses that are made anew
 
-    def __init__(self, compaction: int, units: Sequence[int], remade: Sequence[Synthesizing] = ()) -> None:
+    def __init__(
+        self,
+        compaction: int,
+        units: Sequence[int],
+        remade: Sequence[Synthesizing] = (),
+        reasons: Mapping[int, Sequence[int]] = MappingProxyType({}),
+    ) -> None:
+        """`reasons`: for each unit the entries that took it back, whose texts may repeat what it said."""
         self._compaction = compaction
         self._units = units
+        self._reasons = reasons
         self.remade = remade
         self.event: UnitsPurged | None = None
 
@@ -110,7 +121,7 @@ class Purging:
         rows = [row for row in rows if not desk.is_guarded(row.seq)]
         if not rows:
             return draft, NO_ANSWER
-        texts = await texts_of(desk, rows)
+        texts = [*await texts_of(desk, rows), *(seq for row in rows for seq in self._reasons.get(row.seq, ()))]
         self.event = UnitsPurged(
             compaction=self._compaction, units=tuple(row.seq for row in rows), texts=tuple(sorted(texts))
         )
@@ -139,3 +150,18 @@ async def texts_of(desk: Desk, rows: Sequence[UnitRow]) -> list[int]:
 async def _hints_that_showed(desk: Desk, units: set[int]) -> list[int]:
     """Reads that returned one of them, as far as their hints are kept: what was asked for may name what was found."""
     return [seq for seq in desk.hints() if units & await desk.shown_by(seq)]
+
+
+async def reasons_in(log: EventLog, units: Collection[int]) -> dict[int, list[int]]:
+    """The entries by which these units were retracted or discarded. Nothing else says where they are than the log."""
+    found: dict[int, list[int]] = {}
+    after = min(units, default=0)
+    while units and (stored := await log.read(after=after, limit=READ_ENTRIES)):
+        after = stored[-1].seq
+        for each in stored:
+            if b'"unit.retracted"' in each.body or b'"unit.discarded"' in each.body:
+                event = decode_entry(each.body).event
+                if isinstance(event, UnitRetracted | UnitDiscarded) and event.unit in units:
+                    found.setdefault(event.unit, []).append(each.seq)
+        await asyncio.sleep(0)
+    return found

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from fieldstone.ports.views import ConflictRow, UnitRow, Views
-from fieldstone.projections.columns import PURGED, Mask, Snapshot
+from fieldstone.projections.columns import PURGED, STATUS_CODES, Mask, Snapshot
 
 
 class Sight(Struct, frozen=True):
@@ -14,6 +14,7 @@ class Sight(Struct, frozen=True):
 
     agents: frozenset[int] | None
     hidden: frozenset[int] = frozenset()  # closed sessions
+    discarded: bool = False  # also drafts that their authors gave up: for whoever purges
 
     def sees(self, unit: UnitRow) -> bool:
         if self.agents is None:
@@ -34,7 +35,10 @@ class Sight(Struct, frozen=True):
             there: Mask = units.status != PURGED
             return there
         own = [units.agent_code(agent) for agent in self.agents]
-        mask: Mask = (units.status != PURGED) & (units.committed | np.isin(units.agent, own))
+        shown = units.committed | np.isin(units.agent, own)
+        if self.discarded:
+            shown |= units.status == STATUS_CODES["retracted"]
+        mask: Mask = (units.status != PURGED) & shown
         if self.hidden:
             mask &= ~np.isin(units.session, list(self.hidden))
         return mask

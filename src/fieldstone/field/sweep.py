@@ -34,7 +34,8 @@ from fieldstone.field.state import FieldState
 from fieldstone.field.work import NO_ANSWER, Wordless
 from fieldstone.field.writer import Writer
 from fieldstone.ports.log import StoredText
-from fieldstone.projections.text_follower import TextFollower
+from fieldstone.ports.text_index import Document
+from fieldstone.projections.text_follower import TextFollower, searchable
 from fieldstone.redact import Harness
 
 BATCH_TEXTS: Final = 256
@@ -141,13 +142,23 @@ class Sweeping:
         """Whatever was made of the old texts is made anew of those that are there now."""
         self._forget_texts()
         await self._state.reload_names()
-        units = sorted(await self._state.store.views.units(entries))
-        await self._state.store.cold.erase(units)  # what was replaced lies in the hot part now
+        rows = await self._state.store.views.units(entries)
+        units = sorted(rows)
         stored = await self._state.store.texts.get(units)
         texts = {seq: decode_texts(each.body, UnitTexts) for seq, each in stored.items()}
-        await self._follower.replace(texts)
+        archived = [seq for seq in texts if rows[seq].archived_epoch is not None]
+        await self._replace_cold([stored[seq] for seq in archived], {seq: texts[seq] for seq in archived})
+        await self._follower.replace({seq: each for seq, each in texts.items() if seq not in set(archived)})
         await self._state.store.vectors.erase(units)
         await self._embed(texts)
+
+    async def _replace_cold(self, stored: Sequence[StoredText], texts: Mapping[int, UnitTexts]) -> None:
+        """What is archived is replaced where it lies: copy, and words."""
+        if stored:
+            cold = self._state.store.cold
+            await cold.put(stored)
+            documents = [Document(seq, searchable(each)) for seq, each in sorted(texts.items())]
+            await cold.index.add(documents, position=max(1, await cold.index.position()))
 
     async def _embed(self, texts: Mapping[int, UnitTexts]) -> None:
         await self._meanings.enrich({seq: each.content for seq, each in texts.items()}, 0)

@@ -20,7 +20,7 @@ from fieldstone.core.events import (
 from fieldstone.core.limits import MAX_AUTHORITY
 from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
-from fieldstone.core.vocabulary import FIELD_AGENT_ID
+from fieldstone.core.vocabulary import FIELD_AGENT_ID, UnitStatus
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.trust import noted_trust
 from fieldstone.field.work import NO_ANSWER
@@ -35,6 +35,7 @@ class Group(Struct, frozen=True):
 
     units: Sequence[int]
     ids: Sequence[str]
+    statuses: Sequence[UnitStatus]
     said: Sequence[int]
     text: str
     agents: Sequence[str]
@@ -78,7 +79,8 @@ class Synthesizing:
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         rows = await self.rows(desk)
         draft = desk.draft(desk.epoch)
-        if self._archives and not all(desk.is_to_go(row) for row in rows):
+        as_read = [row.status for row in rows] == list(self._group.statuses)
+        if self._archives and not (as_read and all(desk.is_to_go(row) for row in rows)):
             return draft, NO_ANSWER  # one of them changed meanwhile: the group is planned again
         await self.append_to(draft, desk, rows, clean)
         return draft, NO_ANSWER

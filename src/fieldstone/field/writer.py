@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import structlog
 from msgspec import json, structs
 
-from fieldstone.core.errors import FieldError, InvalidEnvelope, SecretLeakage, ShuttingDown
+from fieldstone.core.errors import FieldError, SecretLeakage, ShuttingDown
 from fieldstone.core.events import UnitTexts
 from fieldstone.core.replies import Accepted, Deregistered, Done, Registered, Reply, Warning
 from fieldstone.core.validate import Rules
@@ -20,7 +20,7 @@ from fieldstone.core.vocabulary import Operation
 from fieldstone.field.cleaning import Cleaning
 from fieldstone.field.desk import Desk
 from fieldstone.field.forgetting import Forgetting
-from fieldstone.field.idempotency import Fingerprint
+from fieldstone.field.idempotency import Fingerprint, used_before
 from fieldstone.field.state import FieldState
 from fieldstone.field.trails import Key, Trails
 from fieldstone.field.work import Work
@@ -328,9 +328,7 @@ def _refuse_altered_names(work: Work, clean: CleanGroup) -> None:
 
 def _first_answer(fingerprint: Fingerprint, remembered: RememberedReply) -> Reply:
     if remembered.request != fingerprint.request:
-        raise InvalidEnvelope(
-            "id was used before, for another request.", suggested_action="Send it under an id of its own."
-        )
+        raise used_before()
     return json.decode(remembered.body, type=REPLY_TYPES[fingerprint.operation])
 
 
