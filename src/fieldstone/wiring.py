@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from fieldstone.backends.sealing import Sealer
     from fieldstone.client.door import Door
     from fieldstone.client.field import Field
-    from fieldstone.field.field import LocalField, Models, Options
+    from fieldstone.field.field import LocalField
+    from fieldstone.field.options import Models, Options
     from fieldstone.field.secrets import Secrets
     from fieldstone.ports.access import AccessStore
     from fieldstone.ports.embedder import Embedder
@@ -134,7 +135,7 @@ async def _open_field(
 
 def _models(settings: Settings) -> Models:
     from fieldstone.backends.tokens import Cl100kCounter
-    from fieldstone.field.field import Models
+    from fieldstone.field.options import Models
 
     counter = Cl100kCounter()
     return Models(
@@ -149,7 +150,7 @@ def _models(settings: Settings) -> Models:
 def _options(settings: Settings, tenant: str) -> Options:
     from fieldstone.core.validate import Rules
     from fieldstone.core.vocabulary import MEMORY_TYPES
-    from fieldstone.field.field import Options
+    from fieldstone.field.options import Options
     from fieldstone.retrieval.score import WEIGHTS
     from fieldstone.settings import TenantSettings
 

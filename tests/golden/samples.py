@@ -144,7 +144,7 @@ FIRST_VERSION: Final[dict[str, tuple[Sample, ...]]] = {
         Sample(Entry(10, 5, AT_MS, UnitsArchived(compaction=9, units=(7, 8), into=11))),
     ),
     "units.restored": (
-        Sample(Entry(10, 5, AT_MS, UnitsRestored(units=(7,), by=1))),
+        Sample(Entry(10, 5, AT_MS, UnitsRestored(units=(7,), credential=KEY_ID))),
         Sample(Entry(10, 5, AT_MS, UnitsRestored(units=(7,)))),
     ),
     "units.purged": (Sample(Entry(10, 5, AT_MS, UnitsPurged(compaction=9, units=(7,), texts=(7, 8)))),),
@@ -156,8 +156,14 @@ FIRST_VERSION: Final[dict[str, tuple[Sample, ...]]] = {
         Sample(Entry(13, 5, AT_MS, CompactionEnded(compaction=9, state="done", units=2, syntheses=1, bytes=210))),
         Sample(Entry(13, 5, AT_MS, CompactionEnded(compaction=9, state="cancelled"))),
     ),
-    "unit.guarded": (Sample(Entry(9, 5, AT_MS, UnitGuarded(unit=7, guard="hold"))),),
-    "unit.unguarded": (Sample(Entry(9, 5, AT_MS, UnitUnguarded(unit=7, guard="pin"))),),
+    "unit.guarded": (
+        Sample(Entry(9, 5, AT_MS, UnitGuarded(unit=7, guard="hold"))),
+        Sample(Entry(9, 5, AT_MS, UnitGuarded(unit=7, guard="hold", credential=KEY_ID))),
+    ),
+    "unit.unguarded": (
+        Sample(Entry(9, 5, AT_MS, UnitUnguarded(unit=7, guard="pin"))),
+        Sample(Entry(9, 5, AT_MS, UnitUnguarded(unit=7, guard="pin", credential=KEY_ID))),
+    ),
     "retention.set": (
         Sample(
             Entry(9, 5, AT_MS, RetentionSet(policies=1, credential=KEY_ID), TEXT_HASH),

@@ -10,7 +10,7 @@ from tests.house.sources import PACKAGE, Source, dotted, walk_functions
 # Whoever names one of these takes secrets out of a text, or refuses what holds one.
 SCRUBBERS: Final = frozenset(
     {
-        *("clean_groups", "clean_one", "clean_after", "knowing", "holds_secret"),
+        *("clean_groups", "clean_if_nothing_is_found", "clean_one", "clean_after", "knowing", "holds_secret"),
         *("_clean", "_clean_group", "_cleaned", "_without_parts", "_offence", "_rewritten"),
         *("scrub", "scrubbed", "_scrub", "_scrubbed", "Scrubbing"),
         *("_refuse_altered_names", "_refuse_secrets", "_given_secrets"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fieldstone.field.field import Options
+from fieldstone.field.options import Options
 from fieldstone.testing.world import ManualClock, SeededIds
 from tests.protocol.rig import OpenRig, Rig, options
 from tests.protocol.ways import WAYS, Place

@@ -9,7 +9,8 @@ from msgspec import json, structs, to_builtins
 from fieldstone.client.door import Door
 from fieldstone.core.units import MemoryUnit
 from fieldstone.core.validate import Rules
-from fieldstone.field.field import LogLine, Options
+from fieldstone.field.field import LogLine
+from fieldstone.field.options import Options
 from fieldstone.testing.world import ManualClock
 from tests.protocol.ways import Answer, Place, Way
 

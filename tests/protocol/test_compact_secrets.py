@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from fieldstone.field.field import Models
+from fieldstone.field.options import Models
 from fieldstone.ports.summarizer import Distillate, Original
 from fieldstone.testing import WordCounter
 from tests.protocol.rig import OpenRig, Rig

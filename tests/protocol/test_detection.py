@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from fieldstone.field import detect, detecting, enrichment, following
-from fieldstone.field.field import Models
+from fieldstone.field.options import Models
 from fieldstone.testing import WordCounter
 from tests.protocol.rig import Body, OpenRig, Rig, options, unit
 from tests.protocol.ways import DURABLE

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from fieldstone.field import enrichment, following, meanings
-from fieldstone.field.field import Models
+from fieldstone.field.options import Models
 from fieldstone.ports.embedder import Embedder
 from fieldstone.testing import WordCounter
 from tests.protocol.rig import OpenRig, Rig, factors, ids, options, unit, warnings

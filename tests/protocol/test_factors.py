@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from fieldstone.field.field import Models
+from fieldstone.field.options import Models
 from fieldstone.retrieval.score import WEIGHTS
 from fieldstone.settings import Settings
 from fieldstone.wiring import open_local_field

@@ -8,7 +8,8 @@ import pytest
 from fieldstone.core import limits
 from fieldstone.core.events import ConflictsListed, ContextAttuned, UnitRecorded
 from fieldstone.field import desk
-from fieldstone.field.field import LogLine, Options
+from fieldstone.field.field import LogLine
+from fieldstone.field.options import Options
 from tests.protocol.rig import OpenRig, Rig, relation, scores, unit
 from tests.protocol.ways import DURABLE, on_disk
 from tests.requirements import requirement

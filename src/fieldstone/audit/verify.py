@@ -40,7 +40,7 @@ async def verify(store: Store, progress: Progress = lambda done: None) -> Verifi
     checked = _Checked()
     try:
         fault = await _walk(store, checked, progress)
-        faults = (checked.first_strange(), checked.first_missing(), fault)
+        faults = (await checked.first_strange(store), checked.first_missing(), fault)
         found = [each for each in faults if each is not None]
         fault = min(found, key=lambda each: each.seq) if found else await checked.first_that_came_back(store)
     except _Unreadable as unreadable:
@@ -75,9 +75,13 @@ class _Checked:
         missing = self.missing - self._purged
         return Fault(min(missing), "text", "its text is missing") if missing else None
 
-    def first_strange(self) -> Fault | None:
+    async def first_strange(self, store: Store) -> Fault | None:
+        """A text may have been replaced, or purged, since the walk read it: what lies there now decides."""
         for seq, text_hash in sorted(self.strange.items()):
-            if self._replaced.pop(seq, None) != text_hash:
+            if self._replaced.get(seq) == text_hash:
+                continue
+            text = (await store.texts.get([seq])).get(seq)
+            if text is not None and seal(text.salt, text.body) != self._replaced.get(seq):
                 return Fault(seq, "text", "its text is not the one that was written")
         return None
 
@@ -87,7 +91,8 @@ class _Checked:
         if back:
             return Fault(min(back), "text", "its text was purged, and is here again")
         there = await store.texts.get(sorted(set(self._replaced) - set(self.strange)))
-        return next((Fault(seq, "text", "its text was replaced, and is here again") for seq in sorted(there)), None)
+        old = [seq for seq, text in sorted(there.items()) if seal(text.salt, text.body) != self._replaced[seq]]
+        return Fault(old[0], "text", "its text was replaced, and is here again") if old else None
 
 
 class _Unreadable(Exception):

@@ -200,7 +200,7 @@ class UnitsArchived(Event, frozen=True, gc=False, tag="units.archived"):
 
 class UnitsRestored(Event, frozen=True, gc=False, tag="units.restored"):
     units: tuple[int, ...]
-    by: int | None = None  # None: an operator, who is no agent
+    credential: str | None = None  # of who asked for it; None: the local operator
 
 
 class UnitsPurged(Event, frozen=True, gc=False, tag="units.purged"):
@@ -235,11 +235,13 @@ class UnitGuarded(Event, frozen=True, gc=False, tag="unit.guarded"):
 
     unit: int
     guard: Guard
+    credential: str | None = None
 
 
 class UnitUnguarded(Event, frozen=True, gc=False, tag="unit.unguarded"):
     unit: int
     guard: Guard
+    credential: str | None = None
 
 
 class RetentionSet(Event, frozen=True, gc=False, tag="retention.set"):

@@ -17,6 +17,7 @@ from fieldstone.field.synthesis import Synthesizing
 from fieldstone.field.work import NO_ANSWER, Wordless
 from fieldstone.field.writer import Writer
 from fieldstone.ports.log import StoredText
+from fieldstone.ports.store import Commit
 from fieldstone.projections.cold_follower import ColdFollower
 
 
@@ -54,6 +55,13 @@ class Archive:
         """Whatever the log says is done."""
         await self._cold.mark(self._state.head.seq)
 
+    async def move(self, units: Sequence[int], entry: int) -> None:
+        """Texts of units that are archived already, and lie in the hot part."""
+        stored = await self.copy(units)
+        if stored:
+            await self._state.store.commit(Commit(erased_texts=sorted(stored), makes_room=True))
+            await self._follow(stored, sorted(stored), entry)
+
     async def copy(self, units: Sequence[int]) -> dict[int, StoredText]:
         """On disk in the cold part when it returns. The originals are still there."""
         stored = await self._state.store.texts.get(units)
@@ -65,10 +73,10 @@ class Archive:
         if texts:
             await self._cold.cool(texts, entry)
 
-    async def restore(self, units: Sequence[int], by: int | None) -> int:
+    async def restore(self, units: Sequence[int], credential: str | None) -> int:
         async with self._state.rewriting:
-            stored = await self._state.store.cold.get(units)
-            restoring = Restoring(units, list(stored.values()), by)
+            stored = await self._state.store.texts.get(units)
+            restoring = Restoring(units, list(stored.values()), credential)
             await self._writer.submit(restoring)
             restored = {seq: stored[seq] for seq in restoring.restored if seq in stored}
             await self._cold.warm({seq: decode_texts(each.body, UnitTexts) for seq, each in restored.items()})
@@ -96,10 +104,10 @@ class Archiving(Wordless):
 
 
 class Restoring(Wordless):
-    def __init__(self, units: Sequence[int], stored: Sequence[StoredText], by: int | None) -> None:
+    def __init__(self, units: Sequence[int], stored: Sequence[StoredText], credential: str | None) -> None:
         self._units = units
         self._stored = {each.seq: each for each in stored}
-        self._by = by
+        self._credential = credential
         self.restored: list[int] = []
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
@@ -109,6 +117,6 @@ class Restoring(Wordless):
             raise UnitNotFound
         self.restored = [row.seq for row in rows if row.archived_epoch is not None]
         if self.restored:
-            draft.append(UnitsRestored(units=tuple(self.restored), by=self._by))
+            draft.append(UnitsRestored(units=tuple(self.restored), credential=self._credential))
             draft.replaced += [self._stored[seq] for seq in self.restored if seq in self._stored]
         return draft, NO_ANSWER

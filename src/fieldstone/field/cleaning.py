@@ -17,6 +17,7 @@ class Cleaning:
         self._loading: asyncio.Future[Harness] | None = None
         self._known: tuple[KnownSecret, ...] = ()
         self._knowing: Harness | None = None
+        self._learning = asyncio.Lock()
 
     @property
     def known(self) -> tuple[KnownSecret, ...]:
@@ -24,7 +25,15 @@ class Cleaning:
 
     async def harness(self) -> Harness:
         # One caller who goes away does not stop it for the others.
-        return self._current(await asyncio.shield(self.begin()))
+        base = await asyncio.shield(self.begin())
+        known = self._secrets.known()
+        if known is self._known and self._knowing is not None:
+            return self._knowing
+        async with self._learning:  # 0.1 s for 200 secrets: in a thread, and once for all who wait
+            if known is not self._known or self._knowing is None:
+                self._knowing = await asyncio.to_thread(base.knowing, known) if known else base
+                self._known = known
+            return self._knowing
 
     def begin(self) -> asyncio.Future[Harness]:
         if self._loading is None:
@@ -33,12 +42,4 @@ class Cleaning:
 
     def scrub(self, text: str) -> str:
         """For the server's own log. Before the rules are loaded no text of a caller has come in yet."""
-        if self._loading is None or not self._loading.done():
-            return text
-        return self._current(self._loading.result()).clean_one(text).text
-
-    def _current(self, base: Harness) -> Harness:
-        known = self._secrets.known()
-        if self._knowing is None or known is not self._known:
-            self._known, self._knowing = known, base.knowing(known) if known else base
-        return self._knowing
+        return text if self._knowing is None else self._knowing.clean_one(text).text

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import structlog
 from msgspec import UNSET, Struct, UnsetType, json, structs
@@ -23,21 +23,24 @@ from fieldstone.field.compacting import Asked, Compacting, Plan, Running, tested
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.distilling import Distilling
 from fieldstone.field.idempotency import Fingerprint, used_before
-from fieldstone.field.purging import Purge
+from fieldstone.field.purging import Forget, Purge
 from fieldstone.field.reads import Reads
 from fieldstone.field.rehearsal import rehearse
+from fieldstone.field.scouring import Scouring
 from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
 from fieldstone.field.synthesis import field_agent
 from fieldstone.field.work import NO_ANSWER, Wordless
 from fieldstone.field.writer import Writer
 from fieldstone.ports.replies import RememberedReply
+from fieldstone.ports.views import ArchiveUnits, Change
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.projections.cold_follower import ColdFollower
 from fieldstone.projections.text_follower import TextFollower
 
 logger = structlog.get_logger("fieldstone.compact")
 Residue = Literal["none", "pending"]
+IMPORTED: Final = "imported"  # the mark: compactions up to this entry were another field's
 
 
 class Compactions:
@@ -50,6 +53,8 @@ class Compactions:
         reads: Reads,
         follower: TextFollower,
         distilling: Distilling,
+        scouring: Scouring,
+        forget: Forget,
         clock: Clock,
         ids: Ids,
     ) -> None:
@@ -60,7 +65,8 @@ class Compactions:
         self._ids = ids
         self._cold = ColdFollower(state.store, follower)
         self.archive = Archive(state, writer, self._cold)
-        self._purge = Purge(state, writer, self._cold)
+        self._purge = Purge(state, writer, self._cold, forget)
+        self._scouring = scouring
         self._compacting = Compacting(
             state, self.archive, self._purge, distilling, lambda: rehearse(state, reads, clock), ids
         )
@@ -166,7 +172,7 @@ class Compactions:
             raise ShuttingDown  # and no end on record: it goes on when the field opens again
         residue: Residue | UnsetType = UNSET
         if asked.selection.strategy == "purge":
-            residue = "none" if await self._purge.scour() else "pending"
+            residue = "none" if await self._scouring.scour() else "pending"
         result = _result(running, asked, self._state.epoch, residue)
         await self._end(running, fingerprint, result)
         running.result = result  # now, and not before: whoever watches finds its end on record
@@ -188,11 +194,31 @@ class Compactions:
 
     async def resume(self) -> None:
         """One that was under way when the process ended is planned again, from its event, and goes on by itself."""
+        imported = await self._state.store.marks.get(IMPORTED)
         for row in await self._state.store.views.compactions():
-            if row.state == "running":
+            if row.state == "running" and row.seq > imported:  # what another field was about to do is not ours to do
                 entry = decode_entry((await self._state.store.log.read(after=row.seq - 1, limit=1))[0].body)
                 if isinstance(entry.event, CompactionBegun):
-                    await self._go_on(entry, entry.event)
+                    await self._go_on_or_tell(entry, entry.event)
+
+    async def _go_on_or_tell(self, entry: Entry, begun: CompactionBegun) -> None:
+        try:
+            await self._go_on(entry, begun)
+        except Exception as broken:  # why: whatever is wrong with one compaction, the field opens
+            logger.error("a compaction cannot go on", compaction=begun.id, exc_info=broken)
+
+    async def take_in(self, changes: Sequence[Change], head: int) -> None:
+        """An import brought archived units, and maybe compactions that its field was still at."""
+        units = sorted({unit for change in changes if isinstance(change, ArchiveUnits) for unit in change.units})
+        rows = (await self._state.store.views.units(units)).values()
+        archived = [row.seq for row in rows if row.archived_epoch is not None and row.purged_seq is None]
+        async with self._state.rewriting:
+            await self.archive.move(archived, head)
+        await self._state.store.marks.set(IMPORTED, head)
+
+    async def refill(self) -> None:
+        """The index of the archived is built again."""
+        await self._cold.refill(self._state.head.seq)
 
     async def _go_on(self, entry: Entry, begun: CompactionBegun) -> None:
         selection = Selection(
@@ -248,7 +274,6 @@ class Compactions:
         if self._task is not None and not self._task.done():
             self._compacting.interrupt()
             await asyncio.wait([self._task])
-        await self._purge.close()
 
     async def _earlier(self, fingerprint: Fingerprint | None) -> "Remembered | None":
         """What became of the same message when it came before."""

@@ -12,7 +12,7 @@ from fieldstone.core.events import UnitTexts, decode_texts
 from fieldstone.field.state import FieldState
 from fieldstone.ports.embedder import Embedder, EmbeddingFailed
 from fieldstone.ports.vectors import Quantized
-from fieldstone.projections.columns import LAST_EMBEDDED_STATUS, STATUS_CODES
+from fieldstone.projections.columns import LAST_EMBEDDED_STATUS, PURGED, STATUS_CODES
 from fieldstone.projections.meaning import Meaning
 from fieldstone.projections.vector_index import Floats, quantize
 from fieldstone.projections.vector_keeper import VectorKeeper
@@ -97,6 +97,13 @@ class Enrichment:
             del self._fresh[unit]  # a model that is away for long must not fill the memory with texts
         self.add(sorted(late))
         return late
+
+    async def forget(self, units: Sequence[int]) -> None:
+        """Those that wait are dropped, and what was made of them is in the store, from where it can be erased."""
+        for unit in units:
+            self._fresh.pop(unit, None)
+            self._backlog.pop(unit, None)
+        await self._keeper.flush()
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         """One row for each text, or `EmbeddingFailed`: what a model answers is looked at before it is believed."""
@@ -187,9 +194,11 @@ class Enrichment:
     def _take(self, seqs: Sequence[int], vectors: Floats) -> None:
         if not seqs:
             return
-        scales, codes = quantize(vectors)
-        self.meaning.put(self._state.columns.rows_of(seqs), scales, codes)
-        self._keeper.keep(Quantized(np.asarray(seqs, np.int64), scales, codes))
+        rows = self._state.columns.rows_of(seqs)
+        there = self._state.columns.snapshot(0).status[rows] != PURGED  # a unit may have been purged meanwhile
+        scales, codes = quantize(vectors[there])
+        self.meaning.put(rows[there], scales, codes)
+        self._keeper.keep(Quantized(np.asarray(seqs, np.int64)[there], scales, codes))
 
     def _done(self, batch: Mapping[int, str | None]) -> None:
         late = [seq for seq in batch if seq in self._backlog]

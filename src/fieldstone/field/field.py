@@ -6,7 +6,7 @@ from typing import Final, NoReturn, assert_never
 
 import numpy as np
 import structlog
-from msgspec import Struct, field
+from msgspec import Struct
 
 from fieldstone.audit.verify import Progress, Verification, verify
 from fieldstone.compaction.extractive import Extractive
@@ -37,7 +37,7 @@ from fieldstone.core.requests import (
     Retract,
 )
 from fieldstone.core.units import MemoryUnit
-from fieldstone.core.validate import Rules, check_message
+from fieldstone.core.validate import check_message
 from fieldstone.core.vocabulary import FIELD_AGENT_ID, UNRESOLVED_STATUSES, ConflictStatus, Guard
 from fieldstone.field.attune import attune
 from fieldstone.field.cleaning import Cleaning
@@ -53,7 +53,8 @@ from fieldstone.field.foreign import Clocks
 from fieldstone.field.forgetting import Forgetting
 from fieldstone.field.guarding import Guarding
 from fieldstone.field.idempotency import Fingerprint, fingerprint
-from fieldstone.field.meanings import Meanings, OpenEmbedder, no_former
+from fieldstone.field.meanings import Meanings
+from fieldstone.field.options import Models, Options
 from fieldstone.field.reads import Reads
 from fieldstone.field.rebuild import Rebuilt, rebuild
 from fieldstone.field.record import Recording
@@ -63,6 +64,7 @@ from fieldstone.field.retention import Outcome as PolicyOutcome
 from fieldstone.field.retention import PolicyStatus, Retention, told_to
 from fieldstone.field.retract import Retracting
 from fieldstone.field.scheduling import Scheduling
+from fieldstone.field.scouring import Scouring
 from fieldstone.field.second_reading import SecondReading
 from fieldstone.field.secrets import ListedSecret, Secrets, SecretScope
 from fieldstone.field.sight import Sight
@@ -71,17 +73,12 @@ from fieldstone.field.sweep import Sweeping, Swept
 from fieldstone.field.transfer import Imported, export, import_lines
 from fieldstone.field.work import Work
 from fieldstone.field.writer import Landed, Outcome, Writer
-from fieldstone.ports.embedder import Embedder
-from fieldstone.ports.judge import Judge
 from fieldstone.ports.lease import Holder
 from fieldstone.ports.store import Place, Store
-from fieldstone.ports.summarizer import Summarizer
-from fieldstone.ports.tokens import TokenCounter
 from fieldstone.ports.views import ConflictRow, UnitRow
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.projections.text_follower import TextFollower
 from fieldstone.redact import Harness
-from fieldstone.retrieval.score import WEIGHTS
 
 logger = structlog.get_logger("fieldstone.field")
 
@@ -100,40 +97,6 @@ class LogLine(Struct, frozen=True):
 class LogPage(Struct, frozen=True):
     entries: tuple[LogLine, ...]
     next: int | None
-
-
-class Options(Struct, frozen=True):
-    """What a field's settings decide."""
-
-    rules: Rules = Rules()
-    log_reads: bool = True
-    remember_replies_ms: int = 24 * 60 * 60 * 1000
-    version: str = ""
-    weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
-    enrichment_timeout_ms: int = 50
-    detect_conflicts: bool = True
-    detection_timeout_ms: int = 50
-    vouch_authority: int = 0
-    cross_session: bool = False
-    refuse_secrets: bool = False
-    compaction_ratio: float = 5.0
-
-
-class Models(Struct, frozen=True):
-    """What reads texts for the field. `former` opens the embedder of vectors that another model made; `judge` has a
-    word in whether units contradict each other."""
-
-    counter: TokenCounter
-    embedder: Embedder | None = None
-    former: OpenEmbedder = no_former
-    judge: Judge | None = None
-    summarizer: Summarizer | None = None  # None: the field's own words
-    shared: bool = False
-
-    async def close(self) -> None:
-        for model in (self.embedder, self.judge, self.summarizer):
-            if model is not None:
-                await model.close()
 
 
 class LocalField:
@@ -208,13 +171,15 @@ class LocalField:
             weights=options.weights,
             vouch_authority=options.vouch_authority,
         )
-        summarizer = models.summarizer or Extractive(models.counter)
-        distilling = Distilling(state, summarizer, models.counter, ratio=options.compaction_ratio)
-        self._compactions = Compactions(state, self._writer, self._reads, self._follower, distilling, clock, ids)
+        self._scouring = Scouring(state)
+        distilling = _distilling(state, models, options)
+        self._compactions = Compactions(
+            state, self._writer, self._reads, self._follower, distilling, self._scouring, self._forget, clock, ids
+        )
         self._retention = Retention(state, self._writer, self._compactions, clock, options.rules)
         self._scheduling = Scheduling(self._retention, clock)
         self._sweeping = Sweeping(
-            state, self._cleaning, self._writer, self._follower, self._meanings, self._detecting.forget_texts
+            state, self._cleaning, self._writer, self._follower, self._meanings, self._scouring, self._forget
         )
         self._rebuilding: asyncio.Future[Rebuilt] | None = None
         self._closed = False
@@ -347,6 +312,7 @@ class LocalField:
         async with self._writer.exclusive():
             rebuilt = await rebuild(self._store, self._state.names.digest, progress, follower=self._follower)
             await self._state.reload()
+            await self._compactions.refill()
         return rebuilt
 
     def export(self, caller: Caller = LOCAL) -> AsyncIterator[bytes]:
@@ -363,6 +329,7 @@ class LocalField:
                 await self._state.absorb(taken.changes, taken.head, taken.epoch)
             self._follower.follow(taken.changes, taken.unit_texts)
             await self._follower.replace(taken.late_texts())
+            await self._compactions.take_in(taken.changes, taken.head.seq)
             self._meanings.catch_up()
             self._detecting.defer(taken.unit_texts)
             await self._retention.load()
@@ -395,7 +362,7 @@ class LocalField:
         """Bring archived units back. Those that are not archived are passed over."""
         self.require(caller, "restore units")
         units = [(await self._seen(unit_id, caller)).seq for unit_id in unit_ids]
-        return await self._compactions.archive.restore(units, None) if units else 0
+        return await self._compactions.archive.restore(units, caller.credential) if units else 0
 
     async def restore_compaction(self, compaction_id: str, caller: Caller = LOCAL) -> int:
         """Bring back all that one compaction archived, and that is still there."""
@@ -404,16 +371,20 @@ class LocalField:
         seen = [
             row.seq for row in (await self._store.views.units(units)).values() if self._reads.sight(caller).sees(row)
         ]
-        return await self._compactions.archive.restore(seen, None) if seen else 0
+        return await self._compactions.archive.restore(seen, caller.credential) if seen else 0
 
     async def guard(self, unit_id: str, guard: Guard, caller: Caller = LOCAL) -> None:
         """No compaction touches it from now on."""
         self.require(caller, f"{guard} a unit")
-        await self._writer.submit(Guarding((await self._seen(unit_id, caller)).seq, guard, lifts=False))
+        await self._writer.submit(
+            Guarding((await self._seen(unit_id, caller)).seq, guard, caller.credential, lifts=False)
+        )
 
     async def unguard(self, unit_id: str, guard: Guard, caller: Caller = LOCAL) -> None:
         self.require(caller, f"{guard} a unit")
-        await self._writer.submit(Guarding((await self._seen(unit_id, caller)).seq, guard, lifts=True))
+        await self._writer.submit(
+            Guarding((await self._seen(unit_id, caller)).seq, guard, caller.credential, lifts=True)
+        )
 
     async def lineage(self, unit_id: str, caller: Caller = LOCAL) -> Lineage:
         """What a unit was made from, and what was made from it."""
@@ -510,6 +481,7 @@ class LocalField:
         self._refusals.flush()
         await self._scheduling.close()
         await self._compactions.close()
+        await self._scouring.close()
         await self._writer.drain()
         await self._detecting.close()
         await self._following.close()
@@ -538,6 +510,11 @@ class LocalField:
     async def _conflicts(self, statuses: Sequence[ConflictStatus] | None, sight: Sight) -> Sequence[ConflictRow]:
         return await sight.conflicts(await self._store.views.conflicts(statuses), self._store.views)
 
+    async def _forget(self, units: Sequence[int]) -> None:
+        """Nothing that the process holds of these units is kept, or written later."""
+        self._detecting.forget_texts()
+        await self._meanings.forget(units)
+
     async def _finish(self, landed: Sequence[Landed], outcomes: list[Outcome], texts: Mapping[int, UnitTexts]) -> None:
         await self._following.finish(landed, outcomes, texts)
 
@@ -557,12 +534,18 @@ class LocalField:
         await self._follower.catch_up()
         await self._compactions.catch_up()
         await self._sweeping.catch_up()
+        await self._scouring.catch_up()
         await self._meanings.open()
         await self._detecting.start()
         await self._forgetting.start()
         await self._compactions.resume()
         await self._retention.load()
         self._scheduling.start()
+
+
+def _distilling(state: FieldState, models: Models, options: Options) -> Distilling:
+    summarizer = models.summarizer or Extractive(models.counter)
+    return Distilling(state, summarizer, models.counter, ratio=options.compaction_ratio)
 
 
 async def open_local(

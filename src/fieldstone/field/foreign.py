@@ -4,7 +4,7 @@ The hash chain proves that an export is whole, not that a field wrote it: anyone
 """
 
 import re
-from typing import Final, NoReturn
+from typing import Final, NoReturn, get_args
 
 from msgspec import Struct
 
@@ -35,7 +35,7 @@ from fieldstone.core.events import (
 )
 from fieldstone.core.limits import MAX_AUTHORITY, MAX_EPOCH
 from fieldstone.core.validate import Rules
-from fieldstone.core.vocabulary import OPERATION_LEVELS
+from fieldstone.core.vocabulary import OPERATION_LEVELS, UnitStatus
 from fieldstone.ports.store import Store
 from fieldstone.projections.views import NameDigest
 
@@ -65,6 +65,8 @@ _REFERENCES: Final[dict[str, type[AnyEvent]]] = {
     "into": UnitRecorded,
     "ancestor": UnitRecorded,
 }
+_NAMES: Final[dict[str, NameKind]] = {"agent": "agent", "by": "agent", "session": "session", "task": "task"}
+_STATUSES: Final = frozenset(get_args(UnitStatus))
 _REFUSALS: Final = (Forbidden.code, Unauthenticated.code)
 _TEXTS: Final[dict[type[AnyEvent], type[TextBundle]]] = {
     NameCoined: NameText,
@@ -110,9 +112,8 @@ class ForeignEntries:
             case AgentRegistered(authority=authority, credential=credential):
                 if not 0 <= authority <= MAX_AUTHORITY or not (credential is None or _CREDENTIAL.fullmatch(credential)):
                     _refuse(line, f"entry {entry.seq} has an authority that there is not")
-            case CompactionBegun(id=compaction_id, policy=policy):
-                if not _COMPACTION_ID.fullmatch(compaction_id) or not (policy is None or _DIGEST.fullmatch(policy)):
-                    _refuse(line, f"entry {entry.seq} has an id that no field makes")
+            case CompactionBegun() as begun:
+                self._check_compaction(begun, entry.seq, line)
             case AccessRefused() | RetentionSet() as event if not _is_plain(event):
                 _refuse(line, f"entry {entry.seq} says what no field says")
             case UnitCommitted(score=score) if score is not None and not 0 <= score <= 1:
@@ -138,6 +139,11 @@ class ForeignEntries:
             numbers += [(relation.target, UnitRecorded) for relation in entry.event.relations]
         if isinstance(entry.event, UnitsArchived | UnitsRestored | UnitsPurged | MemoryCompacted):
             numbers += [(unit, UnitRecorded) for unit in entry.event.units]
+        for name, kind_of_name in _NAMES.items():
+            number = getattr(entry.event, name, None)
+            coined = await self.event(number) if number is not None and number > 0 else None
+            if isinstance(coined, NameCoined) and coined.of != kind_of_name:
+                _refuse(line, f"entry {entry.seq} refers to entry {number}, which is not what it should be")
         for number, kind in numbers:
             if number is not None and not isinstance(await self.event(number), kind):
                 _refuse(line, f"entry {entry.seq} refers to entry {number}, which is not what it should be")
@@ -170,6 +176,12 @@ class ForeignEntries:
         if texts is not None:
             self._check_relations(event, texts, entry.seq, line)
         self._ids.add(event.id)
+
+    def _check_compaction(self, begun: CompactionBegun, seq: int, line: int) -> None:
+        if not _COMPACTION_ID.fullmatch(begun.id) or not (begun.policy is None or _DIGEST.fullmatch(begun.policy)):
+            _refuse(line, f"entry {seq} has an id that no field makes")
+        if not (set(begun.statuses or ()) <= _STATUSES and set(begun.types or ()) <= self._rules.memory_types):
+            _refuse(line, f"entry {seq} asks for what there is not")
 
     def _check_relations(self, event: UnitRecorded, texts: UnitTexts, seq: int, line: int) -> None:
         if not len(event.relations) == len(texts.targets) == len(texts.descriptions):

@@ -14,9 +14,10 @@ from fieldstone.field.work import NO_ANSWER, Wordless
 class Guarding(Wordless):
     """Set or lifted; what is so already stays so, and leaves no event."""
 
-    def __init__(self, unit: int, guard: Guard, *, lifts: bool) -> None:
+    def __init__(self, unit: int, guard: Guard, credential: str | None, *, lifts: bool) -> None:
         self._unit = unit
         self._guard: Guard = guard
+        self._credential = credential
         self._lifts = lifts
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
@@ -25,5 +26,5 @@ class Guarding(Wordless):
         draft = desk.quiet_draft(desk.epoch)
         if desk.has_guard(self._unit, self._guard) == self._lifts:
             event = UnitUnguarded if self._lifts else UnitGuarded
-            draft.append(event(unit=self._unit, guard=self._guard))
+            draft.append(event(unit=self._unit, guard=self._guard, credential=self._credential))
         return draft, NO_ANSWER

@@ -90,6 +90,12 @@ class Meanings:
             return self.configured and self._preparing is None
         return self._serving.lacks(unit)
 
+    async def forget(self, units: Sequence[int]) -> None:
+        """No vector of these is under way any more."""
+        for each, _ in self._all():
+            if each is not None:
+                await each.forget(units)
+
     def catch_up(self) -> None:
         """Units came in that nobody told of."""
         for each, _ in self._all():

@@ -7,7 +7,7 @@ field opens: until the mark has passed the tombstone, the clearing is done again
 
 import asyncio
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -27,15 +27,18 @@ from fieldstone.projections.cold_follower import ColdFollower
 
 _UNIT_ID: Final = re.compile(rb"mem-[0-9a-f]{32}")
 READ_ENTRIES: Final = 1_000
-RESIDUE_PAUSE_S: Final = 0.5  # a reader of an older state keeps pages; once it is gone, they go
+
+Forget = Callable[[Sequence[int]], Awaitable[None]]
 
 
 class Purge:
-    def __init__(self, state: FieldState, writer: Writer, cold: ColdFollower) -> None:
+    """`forget` clears what the process itself holds of units: vectors under way, texts that were read."""
+
+    def __init__(self, state: FieldState, writer: Writer, cold: ColdFollower, forget: Forget) -> None:
         self._state = state
         self._writer = writer
         self._cold = cold
-        self._scouring: asyncio.Task[None] | None = None
+        self._forget = forget
         self._answered: set[bytes] = set()  # ids of purged units that remembered answers may still hold
 
     async def put(self, work: "Purging") -> None:
@@ -65,28 +68,9 @@ class Purge:
     async def _clear(self, event: UnitsPurged) -> None:
         store = self._state.store
         await self._cold.forget(event.units, event.texts)
+        await self._forget(event.units)
         await store.vectors.erase(event.units)
         self._answered.update(row.id.encode() for row in (await store.views.units(event.units)).values())
-
-    async def scour(self) -> bool:
-        """Whether nothing is left in journals and free pages. What a reader still holds is cleared once it has gone."""
-        if await self._state.store.scour():
-            return True
-        if self._scouring is None:
-            self._scouring = asyncio.ensure_future(self._scour_until_done())
-        return False
-
-    async def close(self) -> None:
-        if self._scouring is not None:
-            self._scouring.cancel()
-            await asyncio.wait([self._scouring])
-
-    async def _scour_until_done(self) -> None:
-        is_done = False
-        while not is_done:
-            await asyncio.sleep(RESIDUE_PAUSE_S)
-            is_done = await self._state.store.scour()
-        self._scouring = None
 
 
 class Purging:

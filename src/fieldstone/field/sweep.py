@@ -30,6 +30,8 @@ from fieldstone.core.text import CleanText
 from fieldstone.field.cleaning import Cleaning
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.meanings import Meanings
+from fieldstone.field.purging import Forget
+from fieldstone.field.scouring import Scouring
 from fieldstone.field.state import FieldState
 from fieldstone.field.work import NO_ANSWER, Wordless
 from fieldstone.field.writer import Writer
@@ -71,14 +73,16 @@ class Sweeping:
         writer: Writer,
         follower: TextFollower,
         meanings: Meanings,
-        forget_texts: Callable[[], None],
+        scouring: Scouring,
+        forget: Forget,
     ) -> None:
         self._state = state
         self._cleaning = cleaning
         self._writer = writer
         self._follower = follower
         self._meanings = meanings
-        self._forget_texts = forget_texts
+        self._scouring = scouring
+        self._forget = forget
 
     async def sweep(self, progress: Progress) -> Swept:
         async with self._state.rewriting:
@@ -97,7 +101,7 @@ class Sweeping:
                 await store.marks.set(mark, at)
                 progress(at)
             forgotten = await self._forget_answers(harness)
-            residue = "none" if await store.scour() else "pending"
+            residue = "none" if await self._scouring.scour() else "pending"
             await store.marks.set(mark, 0)  # done: the next sweep begins anew
             await store.marks.set(FOLLOWING, 0)
             return Swept(looked_at, replaced, forgotten, tuple(secrets), residue)
@@ -140,7 +144,7 @@ class Sweeping:
 
     async def _follow(self, entries: Sequence[int]) -> None:
         """Whatever was made of the old texts is made anew of those that are there now."""
-        self._forget_texts()
+        await self._forget(entries)
         await self._state.reload_names()
         rows = await self._state.store.views.units(entries)
         units = sorted(rows)

@@ -31,7 +31,7 @@ from fieldstone.redact import CleanGroup, Harness
 from fieldstone.redact.seams import Trail
 
 MOST_REQUESTS_A_GROUP: Final = 256  # bounds what one caller waits for
-SCANNED_ON_THE_SPOT_CHARS: Final = 65_536  # 64 requests of usual size, or 0.3 ms; a hit costs a few times that
+SCANNED_ON_THE_SPOT_CHARS: Final = 65_536  # 64 requests of usual size, or 0.3 ms
 # Units whose answers are completed together. Fewer than a group: those that are done first are back with their next
 # request while the others are still being looked at, so that writing and embedding overlap.
 FINISHED_TOGETHER: Final = 16
@@ -314,7 +314,9 @@ class Writer:
 async def _cleaned(harness: Harness, dirty: Sequence[Sequence[str]]) -> Sequence[CleanGroup]:
     """All of them in one scan. Much text, and text that may be full of secrets, takes seconds: that is for a thread."""
     if sum(len(text) for texts in dirty for text in texts) <= SCANNED_ON_THE_SPOT_CHARS:
-        return harness.clean_groups(dirty)
+        clean = harness.clean_if_nothing_is_found(dirty)
+        if clean is not None:
+            return clean
     return await asyncio.to_thread(harness.clean_groups, dirty)
 
 

@@ -61,6 +61,11 @@ class ColdFollower:
                     await purged(event)
             at = stored[-1].seq
 
+    async def refill(self, head: int) -> None:
+        if await self._store.cold.index.position():
+            await self._store.cold.index.clear()
+            await self._fill(head)
+
     async def _fill(self, head: int) -> None:
         """The cold index is new, or was lost: every archived unit goes in."""
         after = 0
