@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import socket
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from fieldstone.servers.auth.jwt import JwtTokens
     from fieldstone.servers.auth.keys import Keys
     from fieldstone.servers.http.serve import House
+    from fieldstone.servers.tenants import Tenants
 
 URL_SCHEMES: Final = ("http://", "https://")
 SQLITE_MAGIC: Final = b"SQLite format 3\0"
@@ -283,7 +285,10 @@ def open_field(
 async def open_remote(url: str, settings: Settings) -> Door:
     from fieldstone.client.remote import connect
 
-    return await connect(url, key=settings.key.reveal() if settings.key else None, ca_file=settings.ca_file)
+    key = settings.key.reveal().strip() if settings.key else None  # a file that a key is read from ends with a line
+    if key is not None and not (key and key.isascii() and key.isprintable()):
+        raise BadSettings("key has characters that no key has.")
+    return await connect(url, key=key, ca_file=settings.ca_file)
 
 
 async def open_door(settings: Settings, *, program: str = "") -> Door:
@@ -337,6 +342,7 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
         return field
 
     tenants = Tenants(open_tenant)
+    looking = asyncio.ensure_future(_look_after(tenants, place.stores, settings))
     entrance = Entrance(tenants, credentials, clock, default_rate=settings.rate_per_second)
     try:
         if credentials.is_open():
@@ -349,9 +355,26 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
             lambda url: place.announce(holder(clock, SERVER_PROGRAM, url)),
         )
     finally:
+        looking.cancel()
+        await asyncio.wait([looking])
         await tenants.close()
         await models.close()
         await place.close()
+
+
+async def _look_after(tenants: Tenants, stores: Stores, settings: Settings) -> None:
+    """Open every tenant's field once, one after the other, before its first caller comes: a compaction that was cut off
+    goes on, what was purged is cleared, and schedules count."""
+    import structlog
+
+    logger = structlog.get_logger("fieldstone.house")
+    for key in await stores.fields():
+        if key.field == settings.field:
+            try:
+                async with tenants.visit(key.tenant):
+                    pass
+            except Exception as broken:  # why: one field that does not open hinders no other; its callers are told
+                logger.error("a field does not open", error=type(broken).__name__, exc_info=broken)
 
 
 def _described(settings: Settings) -> str:

@@ -291,8 +291,8 @@ SWEEPING: Final = (
         "sweep-index",
         "the indexing again of texts that were rewritten",
         "field/sweep.py",
-        "        await self._follower.replace({seq: each for seq, each in texts.items() if seq not in set(archived)})\n",
-        "",
+        "await self._follower.replace({seq: each for seq, each in texts.items() if seq not in set(archived)})",
+        "pass",
         (f"{SWEPT}::test_what_was_swept_is_found_by_the_words_that_are_left_and_by_no_other",),
     ),
     Mutation(
@@ -582,6 +582,14 @@ WRITER: Final = (
         "await asyncio.to_thread(base.knowing, known) if known else base",
         "base",
         (f"{SWEEP}::test_a_sweep_clears_a_late_secret_from_everything_that_is_told",),
+    ),
+    Mutation(
+        "cleaning-known-for-the-log",
+        "the secrets that a tenant has registered, for the log",
+        "field/cleaning.py",
+        "self._loading.result().knowing(known)",
+        "self._loading.result()",
+        (f"{SERVER}::test_no_log_line_holds_a_secret_of_an_open_field",),
     ),
     Mutation(
         "cleaning-scrub",

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from fieldstone.core.errors import UnitPurged
+from fieldstone.backends.sqlite.cold import SqliteCold
+from fieldstone.core.errors import StorageFull, UnitPurged
 from fieldstone.core.events import CompactionBegun, CompactionEnded, MemoryCompacted, UnitsArchived, UnitsPurged
 from fieldstone.ports.store import Commit
 from fieldstone.testing import FaultyStore
@@ -498,3 +499,55 @@ async def test_a_guarded_synthesis_that_quotes_a_purged_unit_is_told(field: Rig)
     answer = await compact(field, "purge", filter={"types": ["finding"]})
     assert [(each["unit_id"], "still quotes" in each["reason"]) for each in answer["skipped"]] == [(synthesis, True)]
     assert answer["synthesis_units_created"] == 0
+
+
+async def test_a_purge_that_comes_with_an_import_takes_the_texts_that_are_there(field: Rig, rigs: Any) -> None:
+    await field.record("ben", "The quokka6 is gone soon.")
+    copy = await rigs()
+    await copy.door.import_lines(b"".join([batch async for batch in field.door.export()]).splitlines())
+    await compact(field, "purge", filter={"types": ["finding"]})
+    await copy.door.import_lines(b"".join([batch async for batch in field.door.export()]).splitlines())
+    exported = b"".join([batch async for batch in copy.door.export()])
+    assert b"quokka6" not in exported
+    assert (await copy.door.verify()).ok
+
+
+async def test_a_purged_synthesis_does_not_come_back(field: Rig) -> None:
+    await findings(field, 6)
+    [synthesis] = (await compact(field, "summarize"))["synthesis_units"]
+    await compact(field, "purge", filter={"types": ["synthesis"]})
+    answer = await compact(field, "purge", filter={"max_age_epochs": 4, "types": ["finding"]})
+    assert answer["synthesis_units_created"] == 0
+    with pytest.raises(UnitPurged):
+        await field.unit(synthesis)
+
+
+@requirement("akashik:compact:restore")
+async def test_of_a_compaction_all_that_is_still_there_is_restored(field: Rig) -> None:
+    units = await findings(field, 6)
+    archived = await compact(field, "archive")
+    await compact(field, "purge", filter={"max_age_epochs": 4, "types": ["finding"]})
+    gone = [unit for unit in units if unit not in await field.seen_by("ada", include_archived=True)]
+    assert await field.door.restore_compaction(archived["compaction_id"]) == 6 - len(gone)
+    assert 0 < len(gone) < 6
+    assert await field.seen_by("ada") == set(units) - set(gone)
+
+
+@pytest.mark.parametrize("transport", DURABLE[:1], indirect=True)
+async def test_a_clearing_that_failed_is_made_up_for_when_the_field_opens(
+    field: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await field.record("ben", "The numbat7 is gone soon.", session="s")
+    await compact(field, "archive", filter={"session_id": "s"})
+
+    async def full(*_: object) -> None:
+        raise StorageFull
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteCold, "erase", full)
+        await field.send("COMPACT", "op", {"strategy": "purge", "filter": {"session_id": "s"}})
+    await findings(field, 2)
+    await compact(field, "archive")
+    await field.restart()
+    store = field.door._store  # type: ignore[attr-defined]
+    assert not [text for text in await store.cold.read(after=0, limit=100) if b"numbat7" in text.body]

@@ -49,7 +49,7 @@ def command(
     Examples:
       fieldstone compact archive --max-age-epochs 1000 --db team.db
       fieldstone compact summarize --session sprint-7 --dry-run --db team.db
-      fieldstone compact purge --ancestor mem-01a1dead6f9d70af9e947d61ac7dd17b --reason "asked for by its author"
+      fieldstone compact purge --ancestor mem-01a1dead6f9d70af9e947d61ac7dd17b --reason "its source was withdrawn"
     """
     if strategy == "purge" and not wish["dry_run"] and not yes and sys.stdin.isatty():
         click.confirm("What matches is gone for good. Go on?", abort=True, err=True)

@@ -17,6 +17,7 @@ import fieldstone
 from fieldstone import wiring
 from fieldstone.cli.failures import Refused, is_damage, unreadable
 from fieldstone.cli.options import Where
+from fieldstone.core.errors import Forbidden
 from fieldstone.ports.lease import StoreHeld
 from fieldstone.settings import BadSettings, LoadedSettings, Settings, load_settings
 
@@ -149,7 +150,10 @@ def local_field(field: "Field") -> "LocalField | None":
 
 
 async def join(field: "Field", agent_id: str, role: str | None) -> "Agent":
-    return await field.agent(agent_id, role=role or OPERATOR_ROLE, authority=OPERATOR_AUTHORITY)
+    try:
+        return await field.agent(agent_id, role=role or OPERATOR_ROLE, authority=OPERATOR_AUTHORITY)
+    except Forbidden:  # a server with keys: then it is what the key grants
+        return await field.agent(agent_id, role=role or OPERATOR_ROLE)
 
 
 async def unless_held(attempt: Callable[[], Awaitable[T]]) -> T:

@@ -14,6 +14,8 @@ from fieldstone.settings import load_settings
 @setting_option("db", metavar="PATH")
 @setting_option("host", metavar="ADDRESS")
 @setting_option("port", type=int)
+@setting_option("tls_cert", metavar="FILE")
+@setting_option("tls_key", metavar="FILE")
 @setting_option("field", metavar="NAME")
 @setting_option("max_bytes", type=int, metavar="BYTES")
 @setting_option("log_level", metavar="LEVEL")

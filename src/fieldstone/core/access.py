@@ -59,5 +59,11 @@ def speaker(agent: AgentFacts | None, caller: Caller) -> AgentFacts:
     if agent is None or not agent.active or agent.id == FIELD_AGENT_ID:  # nobody speaks as the Field itself
         raise AgentNotRegistered
     if not caller.may_take(agent.id, agent.credential):
-        raise Forbidden("This agent belongs to another credential: nobody speaks as another.")
+        of_open_time = agent.credential is None
+        raise Forbidden(
+            "This agent is of the time when the field was open, and this key does not list it."
+            if of_open_time
+            else "This agent belongs to another credential: nobody speaks as another.",
+            suggested_action="Make a key for it with `keys create --agent ID`, or use an agent id of your own.",
+        )
     return agent if agent.authority <= caller.authority else replace(agent, authority=caller.authority)

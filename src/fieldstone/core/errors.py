@@ -161,7 +161,7 @@ class Unauthenticated(FieldError):
     """The request carries no valid credential."""
 
     code = "UNAUTHENTICATED"
-    suggested_action = "Send a valid key."
+    suggested_action = "Send a valid key: Authorization: Bearer KEY; FIELDSTONE_KEY for commands, key= in Python."
 
 
 class RateLimited(FieldError):

@@ -7,7 +7,8 @@ the next step writes over.
 import asyncio
 from collections.abc import Sequence
 
-from fieldstone.core.errors import SecretLeakage, UnitNotFound
+from fieldstone.compaction.plan import BATCH_UNITS
+from fieldstone.core.errors import SecretLeakage
 from fieldstone.core.events import UnitsArchived, UnitsRestored, UnitTexts, decode_texts
 from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
@@ -71,9 +72,17 @@ class Archive:
     async def _follow(self, stored: dict[int, StoredText], archived: Sequence[int], entry: int) -> None:
         texts = {seq: decode_texts(stored[seq].body, UnitTexts) for seq in archived if seq in stored}
         if texts:
-            await self._cold.cool(texts, entry)
+            with self._cold.following(entry):
+                await self._cold.cool(texts, entry)
 
     async def restore(self, units: Sequence[int], credential: str | None) -> int:
+        restored = 0
+        distinct = sorted(set(units))
+        for start in range(0, len(distinct), BATCH_UNITS):
+            restored += await self._restore(distinct[start : start + BATCH_UNITS], credential)
+        return restored
+
+    async def _restore(self, units: Sequence[int], credential: str | None) -> int:
         async with self._state.rewriting:
             stored = await self._state.store.texts.get(units)
             restoring = Restoring(units, list(stored.values()), credential)
@@ -113,10 +122,9 @@ class Restoring(Wordless):
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         draft = desk.draft(desk.epoch)
         rows = [await desk.unit_at(seq) for seq in self._units]
-        if any(row.purged_seq is not None for row in rows):
-            raise UnitNotFound
-        self.restored = [row.seq for row in rows if row.archived_epoch is not None]
+        archived = [row.seq for row in rows if row.archived_epoch is not None and row.purged_seq is None]
+        self.restored = [seq for seq in archived if seq in self._stored]  # without its text it is not back
         if self.restored:
             draft.append(UnitsRestored(units=tuple(self.restored), credential=self._credential))
-            draft.replaced += [self._stored[seq] for seq in self.restored if seq in self._stored]
+            draft.replaced += [self._stored[seq] for seq in self.restored]
         return draft, NO_ANSWER

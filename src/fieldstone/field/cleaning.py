@@ -42,4 +42,9 @@ class Cleaning:
 
     def scrub(self, text: str) -> str:
         """For the server's own log. Before the rules are loaded no text of a caller has come in yet."""
-        return text if self._knowing is None else self._knowing.clean_one(text).text
+        if self._loading is None or not self._loading.done():
+            return text
+        known = self._secrets.known()
+        if self._knowing is None or known is not self._known:
+            self._known, self._knowing = known, self._loading.result().knowing(known)
+        return self._knowing.clean_one(text).text

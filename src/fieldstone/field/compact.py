@@ -12,7 +12,7 @@ from fieldstone.core.access import Caller
 from fieldstone.core.agents import AgentFacts
 from fieldstone.core.authority import COMPACT, PURGE, check_authority
 from fieldstone.core.errors import FieldError, Forbidden, NotFound, ShuttingDown, UnitNotFound
-from fieldstone.core.events import CompactionBegun, CompactionEnded, Entry, ReasonText, decode_entry
+from fieldstone.core.events import CompactionBegun, CompactionEnded, Entry, ReasonText, UnitsPurged, decode_entry
 from fieldstone.core.limits import MAX_AUTHORITY
 from fieldstone.core.replies import Compacted, CompactionProgress, Reply, Tested
 from fieldstone.core.requests import Compact, CompactFilter, Message
@@ -70,6 +70,7 @@ class Compactions:
         self._compacting = Compacting(
             state, self.archive, self._purge, distilling, lambda: rehearse(state, reads, clock), ids
         )
+        self._foreseeing = asyncio.Lock()
         self._task: asyncio.Task[Compacted] | None = None
 
     async def compact(self, message: Message, request: Compact, fingerprint: Fingerprint | None) -> Compacted:
@@ -123,7 +124,8 @@ class Compactions:
         asked = await self._asked(agent, request)
         plan = await self._compacting.plan(asked)
         if request.dry_run:
-            return await self._compacting.foresee(asked, plan)
+            async with self._foreseeing:  # one at a time: to foresee a summarize is nearly the whole work of it
+                return await self._compacting.foresee(asked, plan)
         if not len(plan.rows):
             nothing = _nothing(request.strategy, plan, self._state.epoch)
             if fingerprint is not None:  # sent again it must not find what came since
@@ -135,7 +137,8 @@ class Compactions:
 
     async def foresee(self, asked: Asked) -> Compacted:
         """What it would do, and nothing done."""
-        return await self._compacting.foresee(asked, await self._compacting.plan(asked))
+        async with self._foreseeing:
+            return await self._compacting.foresee(asked, await self._compacting.plan(asked))
 
     async def apply(self, policy: str, digest: str, asked: Asked) -> Compacted:
         """What a retention policy asks for. A caller who goes away does not stop it."""
@@ -207,8 +210,12 @@ class Compactions:
         except Exception as broken:  # why: whatever is wrong with one compaction, the field opens
             logger.error("a compaction cannot go on", compaction=begun.id, exc_info=broken)
 
-    async def take_in(self, changes: Sequence[Change], head: int) -> None:
-        """An import brought archived units, and maybe compactions that its field was still at."""
+    async def take_in(self, changes: Sequence[Change], purged: Sequence[UnitsPurged], head: int) -> None:
+        """An import brought archived and purged units, and maybe compactions that its field was still at."""
+        for event in purged:
+            await self._purge.clear(event)
+        if purged:
+            await self._scouring.scour()
         units = sorted({unit for change in changes if isinstance(change, ArchiveUnits) for unit in change.units})
         rows = (await self._state.store.views.units(units)).values()
         archived = [row.seq for row in rows if row.archived_epoch is not None and row.purged_seq is None]

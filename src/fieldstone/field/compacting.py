@@ -24,7 +24,7 @@ from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
 from fieldstone.field.synthesis import Synthesizing
 from fieldstone.ports.world import Ids
-from fieldstone.projections.columns import STATUS_CODES, Snapshot
+from fieldstone.projections.columns import PURGED, STATUS_CODES, Snapshot
 from fieldstone.projections.vector_index import Rows
 
 NAMED_IN_PLAN: Final = 100
@@ -255,7 +255,12 @@ class Compacting:
             new = [unit for unit in self._state.relations.elaborating(waiting.pop()) if unit not in found]
             rows = self._state.columns.rows_of(new) if new else np.empty(0, np.int64)
             agents = self._state.columns.agents_at(rows)
-            mine = [unit for unit, agent in zip(new, agents, strict=True) if agent == field_agent.number]
+            gone = self._state.columns.snapshot(0).status[rows] == PURGED
+            mine = [
+                unit
+                for unit, agent, is_gone in zip(new, agents, gone.tolist(), strict=True)
+                if agent == field_agent.number and not is_gone
+            ]
             found.update(mine)
             waiting += mine
         return found
@@ -273,13 +278,14 @@ class Compacting:
         return Synthesizing(running.entry, distilled.group(), self._ids, archives=False)
 
     async def _planned(self, distilled: Distilled) -> PlannedGroup:
-        row = distilled.rows[0]
+        sessions = {row.session for row in distilled.rows}
+        session = sessions.pop() if len(sessions) == 1 else None
         return PlannedGroup(
             units=len(distilled.rows),
             tokens_before=distilled.tokens,
             tokens_after=distilled.distillate.tokens if distilled.distillate and distilled.distillate.text else None,
             bytes=distilled.bytes,
-            session_id=None if row.session is None else await self._state.names.name(row.session),
+            session_id=None if session is None else await self._state.names.name(session),
             unit_ids=tuple(each.id for each in distilled.rows[:NAMED_IN_PLAN]),
         )
 

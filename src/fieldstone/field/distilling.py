@@ -37,6 +37,7 @@ class Distilled(Struct, frozen=True):
             ids=[row.id for row in self.rows],
             statuses=[row.status for row in self.rows],
             said=[row.seq for row in self.rows if row.id in said],
+            quoted=len({quote.unit_id for quote in self.distillate.quotes}) if self.distillate else 0,
             text=self.distillate.text if self.distillate else "",
             agents=sorted({original.author for original in self.originals}),
         )

@@ -115,10 +115,7 @@ class LocalField:
         options: Options,
         place: Place | None = None,
     ) -> None:
-        self._store = store
-        self._state = state
-        self._clock = clock
-        self._ids = ids
+        self._store, self._state, self._clock, self._ids = store, state, clock, ids
         self._secrets = secrets
         self._cleaning = Cleaning(harness, secrets)
         self._options = options
@@ -329,7 +326,7 @@ class LocalField:
                 await self._state.absorb(taken.changes, taken.head, taken.epoch)
             self._follower.follow(taken.changes, taken.unit_texts)
             await self._follower.replace(taken.late_texts())
-            await self._compactions.take_in(taken.changes, taken.head.seq)
+            await self._compactions.take_in(taken.changes, taken.purged, taken.head.seq)
             self._meanings.catch_up()
             self._detecting.defer(taken.unit_texts)
             await self._retention.load()
@@ -343,7 +340,10 @@ class LocalField:
         if not isinstance(message.request, Compact):
             raise InvalidPayload("Only COMPACT runs in the background.")
         check_message(message, self._options.rules)
-        return await self._compactions.begin(message, message.request, self._fingerprint(message))
+        try:
+            return await self._compactions.begin(message, message.request, self._fingerprint(message))
+        except Forbidden as refused:
+            self.refuse(message.caller, "COMPACT", refused)
 
     async def compaction(self, compaction_id: str, caller: Caller = LOCAL) -> CompactionProgress:
         self.require(caller, "follow a compaction")
@@ -356,7 +356,10 @@ class LocalField:
     async def cancel_compaction(self, compaction_id: str, caller: Caller = LOCAL) -> CompactionProgress:
         """It stops after the step it is in."""
         self.require(caller, "follow a compaction")
-        return self._compactions.cancel(compaction_id, caller)
+        try:
+            return self._compactions.cancel(compaction_id, caller)
+        except Forbidden as refused:
+            self.refuse(caller, "follow a compaction", refused)
 
     async def restore(self, unit_ids: Sequence[str], caller: Caller = LOCAL) -> int:
         """Bring archived units back. Those that are not archived are passed over."""

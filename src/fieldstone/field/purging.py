@@ -50,7 +50,8 @@ class Purge:
                 work.remade = ()
                 await self._writer.submit(work)
             if work.event is not None:
-                await self._clear(work.event)
+                with self._cold.following(work.entry):
+                    await self._clear(work.event)
 
     async def clear(self, event: UnitsPurged) -> None:
         """All that is left of these units, after a crash. Done twice it does no harm."""
@@ -92,6 +93,7 @@ class Purging:
         self._reasons = reasons
         self.remade = remade
         self.event: UnitsPurged | None = None
+        self.entry = 0
 
     def texts(self) -> Sequence[str]:
         return [text for each in self.remade for text in each.texts()]
@@ -109,7 +111,7 @@ class Purging:
         self.event = UnitsPurged(
             compaction=self._compaction, units=tuple(row.seq for row in rows), texts=tuple(sorted(texts))
         )
-        draft.append(self.event)
+        self.entry = draft.append(self.event)
         draft.erased += texts
         for row in rows:
             if desk.had_a_dispute(row.seq):

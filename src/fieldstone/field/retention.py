@@ -125,8 +125,9 @@ class Retention:
     async def apply(self) -> tuple[Outcome, ...]:
         """Each that is enabled, in their order. Whoever cancels one wants none after it either."""
         done: list[Outcome] = []
+        epoch = self._state.epoch  # of all: what one does must not age the units of the next
         for policy in self.policies:
-            result = await self._applied(policy)
+            result = await self._applied(policy, epoch)
             done.append(Outcome(policy.name, policy.strategy, result))
             if result is not None and result.cancelled is True:
                 break
@@ -149,12 +150,12 @@ class Retention:
 
     async def run_due(self) -> tuple[Outcome, ...]:
         """Run what is due by now. One that was missed several times is run once."""
-        runs, now = await self._last_runs(), self._clock.now_ms()
+        runs, now, epoch = await self._last_runs(), self._clock.now_ms(), self._state.epoch
         done: list[Outcome] = []
         for policy in self.policies:
             due = self._next_ms(policy, runs)
             if due is not None and due <= now:
-                done.append(Outcome(policy.name, policy.strategy, await self._applied(policy)))
+                done.append(Outcome(policy.name, policy.strategy, await self._applied(policy, epoch)))
                 logger.info("a retention policy was due", policy=policy.name, units=_units(done[-1]))
         return tuple(done)
 
@@ -166,24 +167,24 @@ class Retention:
         return schedule.next_after(max(ran_ms, self._current.set_ms, self._looked_ms.get(policy.name, 0)))
 
     async def _foreseen(self, policy: Policy) -> Compacted | None:
-        return await self._compactions.foresee(await self._asked(policy)) if policy.enabled else None
+        return await self._compactions.foresee(await self._asked(policy, self._state.epoch)) if policy.enabled else None
 
-    async def _applied(self, policy: Policy) -> Compacted | None:
+    async def _applied(self, policy: Policy, epoch: int) -> Compacted | None:
         if not policy.enabled:
             return None
         at_ms = self._clock.now_ms()
-        result = await self._compactions.apply(policy.name, self._digest(policy.name), await self._asked(policy))
+        result = await self._compactions.apply(policy.name, self._digest(policy.name), await self._asked(policy, epoch))
         self._looked_ms[policy.name] = at_ms
         return result
 
-    async def _asked(self, policy: Policy) -> Asked:
+    async def _asked(self, policy: Policy, epoch: int) -> Asked:
         session = None
         if policy.match.session is not None:
             session = await self._state.names.number("session", policy.match.session) or -1  # -1: no unit is in it
         age_ms = policy.max_age_ms
         selection = Selection(
             strategy=policy.strategy,
-            epoch=self._state.epoch,
+            epoch=epoch,
             max_age_epochs=policy.max_age_epochs,
             before=None if age_ms is None else await self._first_since(self._clock.now_ms() - age_ms),
             beyond_newest=policy.max_units,

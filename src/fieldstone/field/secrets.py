@@ -68,7 +68,9 @@ class Secrets:
         version = self._vault.version()
         if version != self._version:
             kept = (KnownSecret(secret.id, secret.value) for secret in self._vault.secrets())
-            self._known = (*self._given, *kept)
+            known = (*self._given, *kept)
+            if known != self._known:  # else it was somebody else's key or secret that changed
+                self._known = known
             self._version = version
         return self._known
 
@@ -78,8 +80,9 @@ class Secrets:
             raise InvalidPayload("A secret's id is 1 to 128 letters, digits, dots, hyphens and underscores.")
         if not VALUE_CHARACTERS_MIN <= len(value) <= MOST_CHARACTERS:
             raise InvalidPayload(f"A secret's value has {VALUE_CHARACTERS_MIN} to {MOST_CHARACTERS} characters.")
-        if value in secret_id:
-            raise InvalidPayload("The id holds the secret itself.")
+        told = f"{secret_id}\n{scope_name(scope)}".casefold()
+        if any(one.casefold() in told for one in (value, *(each.value for each in self.known()))):
+            raise InvalidPayload("The id or the scope holds a secret itself.")
         if len(self.known()) >= MOST_SECRETS:
             raise InvalidPayload(f"There are {MOST_SECRETS} secrets already, which is the most.")
         self._vault.put(KeptSecret(secret_id, scope_name(scope), value))

@@ -37,6 +37,7 @@ class Group(Struct, frozen=True):
     ids: Sequence[str]
     statuses: Sequence[UnitStatus]
     said: Sequence[int]
+    quoted: int
     text: str
     agents: Sequence[str]
 
@@ -67,7 +68,7 @@ class Synthesizing:
         return (
             group.text,
             f"to keep what {len(group.said)} units say in fewer words",
-            f"Quoted from {len(group.said)} units of {agents}.",
+            f"Made from {len(group.said)} units of {agents}, of which {group.quoted} are quoted.",
             FIELD_AGENT_ID,  # its id
             FIELD_AGENT_ID,  # and its role
             *group.ids,

@@ -20,6 +20,7 @@ from fieldstone.core.events import (
     ContentReplaced,
     Entry,
     TextBundle,
+    UnitsPurged,
     UnitTexts,
     bundle_type,
     decode_entry,
@@ -59,6 +60,7 @@ class Taken(Struct, frozen=True):
     imported: Imported
     changes: list[Change]
     unit_texts: dict[int, UnitTexts]
+    purged: list[UnitsPurged]
     head: Head
     epoch: int
 
@@ -94,6 +96,7 @@ async def import_lines(
     replaced: list[StoredText] = []
     changes: list[Change] = []
     unit_texts: dict[int, UnitTexts] = {}
+    purged: list[UnitsPurged] = []
     foreign = ForeignEntries(store, clocks, rules, name_digest)
     skipped, epoch = 0, clocks.epoch
     for number, raw in enumerate(lines, start=1):
@@ -110,6 +113,8 @@ async def import_lines(
         bundle = _check_text(line, entry, told, number, harness, replaced if told is not entry.event else texts)
         await foreign.check(entry, bundle, number, replaced=line.replaced)
         entries.append(stored)
+        if isinstance(entry.event, UnitsPurged):
+            purged.append(entry.event)
         if isinstance(bundle, UnitTexts):
             unit_texts[_beside(entry)] = bundle
         changes.extend(project(entry, bundle, name_digest))
@@ -117,8 +122,9 @@ async def import_lines(
         if number % LINES_A_TURN == 0:
             await asyncio.sleep(0)  # a long import lets others have their turn
     if entries:
-        await store.commit(Commit(entries, texts, changes, replaced_texts=replaced))
-    return Taken(Imported(len(entries), skipped), changes, unit_texts, head, epoch)
+        gone = sorted({seq for event in purged for seq in event.texts})
+        await store.commit(Commit(entries, texts, changes, erased_texts=gone, replaced_texts=replaced))
+    return Taken(Imported(len(entries), skipped), changes, unit_texts, purged, head, epoch)
 
 
 def _beside(entry: Entry) -> int:

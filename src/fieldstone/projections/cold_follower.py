@@ -4,7 +4,8 @@ A crash between a step and its index leaves work: it is found in the log when th
 up to which entry the indexes are right.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from fieldstone.core.events import UnitsArchived, UnitsPurged, UnitsRestored, UnitTexts, decode_entry, decode_texts
@@ -20,6 +21,7 @@ class ColdFollower:
     def __init__(self, store: Store, follower: TextFollower) -> None:
         self._store = store
         self._follower = follower
+        self._owed: int | None = None  # the first entry that could not be followed: the mark must not pass it
 
     async def cool(self, texts: Mapping[int, UnitTexts], entry: int) -> None:
         """First they are found among the archived, then no longer among the others."""
@@ -40,8 +42,17 @@ class ColdFollower:
         await self._store.cold.erase(texts)
 
     async def mark(self, entry: int) -> None:
-        """All that the log says up to this entry is done."""
-        await self._store.marks.set(COOLED, entry)
+        """All that the log says up to this entry is done, as far as nothing is owed."""
+        await self._store.marks.set(COOLED, entry if self._owed is None else min(entry, self._owed - 1))
+
+    @contextmanager
+    def following(self, entry: int) -> Iterator[None]:
+        """What fails in here is owed until the field opens again."""
+        try:
+            yield
+        except BaseException:  # why: whatever it was, it is not done
+            self._owed = entry if self._owed is None else min(entry, self._owed)
+            raise
 
     async def catch_up(self, head: int, purged: Callable[[UnitsPurged], Awaitable[None]]) -> None:
         """`purged` does all that is left to do of a purge."""

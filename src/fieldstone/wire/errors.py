@@ -75,7 +75,7 @@ def error_from(body: ErrorBody, status: int) -> FieldError:
     """The error that a server answered with, as the same class that it was there."""
     for kind, its_status in HTTP_STATUS.items():
         if kind.code == body.code and its_status == status:
-            error = kind(body.message)
+            error = kind(body.message, suggested_action=body.suggested_action)
             error.extra = {name: value for name in EXTRAS if (value := getattr(body, name)) is not UNSET}
             return error
     return errors.InternalError(f"the server answered {status} {body.code}: {body.message}")

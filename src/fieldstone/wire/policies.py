@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class PolicyFile(Struct, frozen=True, forbid_unknown_fields=True):
-    policies: tuple[Policy, ...] = ()
+    policies: tuple[Policy, ...]  # a file without any is cut off, or another one: `policies = []` says that none hold
 
 
 def policies_from(given: Sequence[Policy | Mapping[str, Any]]) -> tuple[Policy, ...]:

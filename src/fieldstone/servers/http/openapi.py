@@ -11,6 +11,7 @@ from fieldstone.core.limits import MAX_EPOCH, MAX_ID_CHARS
 from fieldstone.core.replies import AttunementOfIds
 from fieldstone.core.vocabulary import ConflictStatus, Operation
 from fieldstone.field.field import LOG_PAGE_ENTRIES
+from fieldstone.servers.http.compactions import Begun
 from fieldstone.servers.http.examples import example_message
 from fieldstone.servers.http.inspect import IMPORT_CHUNK_BYTES, LOG_LIMIT
 from fieldstone.servers.http.operations import MOST_MESSAGES
@@ -175,6 +176,7 @@ def _operation(route: OperationRoute) -> Schema:
         "requestBody": _json_body(_message_ref(route.operation), example_message(route.operation)),
         "responses": {
             **({"200": _json(_reply_schema(route), "The operation was carried out.")} if built else {}),
+            **({"202": _json(_of_type(Begun), "Begun in the background.")} if route.operation == "COMPACT" else {}),
             **_refusals(*(OF_OPERATIONS if built else (400, 413, 501))),
         },
     }
@@ -305,7 +307,7 @@ def _bounded(schema: Schema) -> Schema:
 def _all_types() -> list[Any]:
     types = [kind for route in OPERATION_ROUTES for kind in (route.request, route.reply) if kind is not None]
     types += [kind for route in INSPECTION_ROUTES for kind in (route.body, route.reply) if kind is not None]
-    return list(dict.fromkeys([*types, AttunementOfIds, ErrorBody, Health]))
+    return list(dict.fromkeys([*types, AttunementOfIds, Begun, ErrorBody, Health]))
 
 
 def _message_schema(operation: Operation) -> Schema:
