@@ -1,5 +1,6 @@
 """COMPACT: archive, summarize and purge, through every way in."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -551,3 +552,15 @@ async def test_a_clearing_that_failed_is_made_up_for_when_the_field_opens(
     await field.restart()
     store = field.door._store  # type: ignore[attr-defined]
     assert not [text for text in await store.cold.read(after=0, limit=100) if b"numbat7" in text.body]
+
+
+async def test_an_import_beside_a_compaction_holds_nobody_up(field: Rig) -> None:
+    await findings(field, 40)
+    lines = b"".join([batch async for batch in field.door.export()]).splitlines()
+    compacting = asyncio.ensure_future(compact(field, "archive"))
+    importing = asyncio.ensure_future(field.door.import_lines(lines))
+    recording = asyncio.ensure_future(field.record("ben", "And another one."))
+    async with asyncio.timeout(30):
+        assert (await compacting)["units_affected"] >= 40
+        assert (await importing).imported == 0
+        assert await recording

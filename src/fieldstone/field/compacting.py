@@ -5,7 +5,7 @@ units that went already match no more.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from fieldstone.core.replies import Compacted, PlannedGroup, Skipped, Tested
 from fieldstone.core.vocabulary import FIELD_AGENT_ID, CompactionState, Guard
 from fieldstone.field.archiving import Archive
 from fieldstone.field.distilling import Distilled, Distilling
-from fieldstone.field.purging import Purge, Purging, reasons_in
+from fieldstone.field.purging import Erasing, Purge, Purging, reasons_in
 from fieldstone.field.rehearsal import MOST_LOST_SHARE, Rehearsal
 from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
@@ -232,6 +232,19 @@ class Compacting:
             going |= quoting
             running.syntheses += [one.unit_id for one in remade if one and one.unit_id]
             running.step(len(seqs), sum(len(each.body) for each in stored.values()))
+        await self._erase_late_reasons(running, plan, going, reasons)
+
+    async def _erase_late_reasons(
+        self, running: Running, plan: Plan, going: set[int], known: Mapping[int, Sequence[int]]
+    ) -> None:
+        """A unit may have been retracted while others went: its reason goes, too."""
+        newest = int(plan.units.seq[-1]) if plan.units.size else 0
+        late = await reasons_in(self._state.store.log, going, after=newest)
+        texts = sorted(
+            {seq for seqs in late.values() for seq in seqs} - {seq for seqs in known.values() for seq in seqs}
+        )
+        if texts:
+            await self._purge.erase(Erasing(running.entry, texts))
 
     async def _unguarded(self, running: Running, syntheses: set[int]) -> set[int]:
         """Those that may go. The others stay, quote and all, and that is told."""

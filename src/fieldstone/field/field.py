@@ -326,11 +326,12 @@ class LocalField:
                 await self._state.absorb(taken.changes, taken.head, taken.epoch)
             self._follower.follow(taken.changes, taken.unit_texts)
             await self._follower.replace(taken.late_texts())
-            await self._compactions.take_in(taken.changes, taken.purged, taken.head.seq)
             self._meanings.catch_up()
             self._detecting.defer(taken.unit_texts)
             await self._retention.load()
             self._scheduling.start()
+        if taken.imported.imported:  # not in there: a step of a compaction waits for the writer, and this for the step
+            await self._compactions.take_in(taken.changes, taken.purged, taken.head.seq)
         return taken.imported
 
     # --- compaction ---------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.relate import settle
 from fieldstone.field.state import FieldState
 from fieldstone.field.synthesis import Synthesizing
-from fieldstone.field.work import NO_ANSWER
+from fieldstone.field.work import NO_ANSWER, Wordless
 from fieldstone.field.writer import Writer
 from fieldstone.ports.log import EventLog
 from fieldstone.ports.views import UnitRow
@@ -49,6 +49,13 @@ class Purge:
             except SecretLeakage:  # what goes, goes: a summariser that says a secret cannot keep it
                 work.remade = ()
                 await self._writer.submit(work)
+            if work.event is not None:
+                with self._cold.following(work.entry):
+                    await self._clear(work.event)
+
+    async def erase(self, work: "Erasing") -> None:
+        async with self._state.rewriting:
+            await self._writer.submit(work)
             if work.event is not None:
                 with self._cold.following(work.entry):
                     await self._clear(work.event)
@@ -123,6 +130,24 @@ class Purging:
         return draft, NO_ANSWER
 
 
+class Erasing(Wordless):
+    """Texts of a purge that came to light late."""
+
+    def __init__(self, compaction: int, texts: Sequence[int]) -> None:
+        self._compaction = compaction
+        self._texts = texts
+        self.event: UnitsPurged | None = None
+        self.entry = 0
+
+    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
+        draft = desk.quiet_draft(desk.epoch)
+        draft.makes_room = True
+        self.event = UnitsPurged(compaction=self._compaction, units=(), texts=tuple(self._texts))
+        self.entry = draft.append(self.event)
+        draft.erased += self._texts
+        return draft, NO_ANSWER
+
+
 async def texts_of(desk: Desk, rows: Sequence[UnitRow]) -> list[int]:
     """The entries beside which texts of these units lie, or texts that repeat them."""
     seqs = {row.seq for row in rows}
@@ -138,10 +163,10 @@ async def _hints_that_showed(desk: Desk, units: set[int]) -> list[int]:
     return [seq for seq in desk.hints() if units & await desk.shown_by(seq)]
 
 
-async def reasons_in(log: EventLog, units: Collection[int]) -> dict[int, list[int]]:
+async def reasons_in(log: EventLog, units: Collection[int], *, after: int = 0) -> dict[int, list[int]]:
     """The entries by which these units were retracted or discarded. Nothing else says where they are than the log."""
     found: dict[int, list[int]] = {}
-    after = min(units, default=0)
+    after = max(after, min(units, default=0))
     while units and (stored := await log.read(after=after, limit=READ_ENTRIES)):
         after = stored[-1].seq
         for each in stored:

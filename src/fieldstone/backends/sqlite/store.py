@@ -51,7 +51,8 @@ class SqliteStores:
 
     async def open(self, key: FieldKey, *, create: bool = True) -> "SqliteStore":
         async with self._opening:
-            if key in self._opened and not self._opened[key].closed:
+            self._opened = {each: store for each, store in self._opened.items() if not store.closed}
+            if key in self._opened:
                 raise FieldOpen(f"{key.field!r} of {key.tenant!r} is open already.")
             if create and _find_stream(self._file, key) is None:
                 await self._file.write(lambda writer: _create_stream(writer, key))
