@@ -1,8 +1,7 @@
 """The open fields of a server: one for each tenant, opened when its first caller comes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -38,19 +37,20 @@ class Tenants:
     def writable(self) -> bool:
         return not self._closed
 
-    @asynccontextmanager
-    async def visit(self, tenant: str) -> AsyncIterator[LocalField]:
+    def visit(self, tenant: str) -> "Stay":
+        """`async with tenants.visit(tenant) as field`"""
+        return Stay(self, tenant)
+
+    def enter(self, tenant: str) -> _Opened:
         opened = self._find(tenant)
         opened.visitors += 1
-        try:
-            yield await asyncio.shield(opened.opening)
-        except BaseException:  # why: whatever it was, a field that could not be opened is not kept as if it were
-            failed = opened.opening.done() and opened.opening.exception() is not None
-            if failed and self._opened.get(tenant) is opened:
-                del self._opened[tenant]  # the next one tries again
-            raise
-        finally:
-            opened.visitors -= 1
+        return opened
+
+    def leave(self, tenant: str, opened: _Opened) -> None:
+        opened.visitors -= 1
+        failed = opened.opening.done() and (opened.opening.cancelled() or opened.opening.exception() is not None)
+        if failed and self._opened.get(tenant) is opened:
+            del self._opened[tenant]  # a field that could not be opened is not kept: the next one tries again
 
     def open_fields(self) -> list[LocalField]:
         done = (each.opening for each in self._opened.values())
@@ -93,6 +93,36 @@ class Tenants:
         del self._closing[tenant]
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a field could not be closed", error=type(error).__name__, exc_info=error)
+
+
+class Stay:
+    """Somebody is in a field. Every request makes one: a generator's context would cost five times as much."""
+
+    def __init__(self, tenants: Tenants, tenant: str) -> None:
+        self._tenants = tenants
+        self._tenant = tenant
+        self._opened: _Opened | None = None
+
+    async def __aenter__(self) -> LocalField:
+        opened = self._opened = self._tenants.enter(self._tenant)
+        if opened.opening.done():
+            return self._or_leave(opened)
+        try:
+            return await asyncio.shield(opened.opening)
+        except BaseException:  # why: whatever it was, nobody is in there
+            self._tenants.leave(self._tenant, opened)
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._opened is not None:
+            self._tenants.leave(self._tenant, self._opened)
+
+    def _or_leave(self, opened: _Opened) -> LocalField:
+        try:
+            return opened.opening.result()
+        except BaseException:  # why: as above
+            self._tenants.leave(self._tenant, opened)
+            raise
 
 
 async def _close(opened: _Opened) -> None:

@@ -1,5 +1,6 @@
 """Keys and secrets of a store that may have none: their file is made when there is the first one to keep."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,7 @@ class LateAccess:
 
     def __init__(self, store: Path) -> None:
         self._store = store
-        self._path = access_path(store)
+        self._path = str(access_path(store))
         self._opened: SqliteAccess | None = None
 
     def version(self) -> int:
@@ -46,7 +47,7 @@ class LateAccess:
             self._opened = None
 
     def _there(self) -> SqliteAccess | None:
-        return self._made() if self._opened is not None or self._path.exists() else None
+        return self._made() if self._opened is not None or os.access(self._path, os.F_OK) else None
 
     def _made(self) -> SqliteAccess:
         if self._opened is None:

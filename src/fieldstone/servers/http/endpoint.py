@@ -112,8 +112,8 @@ class Endpoint:
         except FieldError:
             await drain(receive)
             raise
-        async with self._entrance.visit(granted, scope, receive) as visit:
-            return await self._handle(visit)
+        async with self._entrance.tenants.visit(granted.tenant) as field:
+            return await self._handle(self._entrance.visit(granted, scope, receive, field))
 
     async def _handle(self, visit: Visit) -> Answer:
         handler = self._handlers.get(visit.scope["method"], self._otherwise)

@@ -1,7 +1,6 @@
 """Who comes in, and to which field: every request is identified, counted, and led to its tenant's field."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
 import structlog
@@ -73,10 +72,8 @@ class Entrance:
         self._count(granted.caller)
         return granted
 
-    @asynccontextmanager
-    async def visit(self, granted: Granted, scope: Scope, receive: Receive) -> AsyncIterator[Visit]:
-        async with self.tenants.visit(granted.tenant) as field:
-            yield Visit(scope, receive, field, granted.caller, granted.tenant, self.tenants, self._count)
+    def visit(self, granted: Granted, scope: Scope, receive: Receive, field: LocalField) -> Visit:
+        return Visit(scope, receive, field, granted.caller, granted.tenant, self.tenants, self._count)
 
     def scrub(self, text: str) -> str:
         """A text for the server's own log, without what any tenant calls a secret."""
