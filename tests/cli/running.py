@@ -38,7 +38,7 @@ def refused(*args: str, exit_code: int = 1, input: str | bytes | None = None, en
     result = invoke(*args, input=input, env=env)
     assert result.exit_code == exit_code, result.output
     assert result.stdout == ""
-    assert "Traceback" not in result.stderr
+    assert "Traceback" not in result.stderr, result.stderr
     return result.stderr
 
 

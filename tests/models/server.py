@@ -1,5 +1,6 @@
 """A real server on loopback, with no model behind it: it answers well or badly, as it is told."""
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,11 @@ class Endpoint(ThreadingHTTPServer):
         self.requests: list[tuple[dict[str, str], dict[str, Any]]] = []
         self.asked = threading.Event()
         self.over = threading.Event()  # a handler that hangs is let go at the end of the test
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away is none of the test's errors, and its output is the test's."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     @property
     def url(self) -> str:
