@@ -246,8 +246,8 @@ def _whole(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
         if not fine:
             raise BadSettings(f"{name} ({sources[name]}) is out of its range. {SETTING_HELP[name]}")
     _check_embedder(settings, sources)
-    _check_judge(settings, sources)
-    _check_summarizer(settings, sources)
+    _check_chat(settings, sources, "judge")
+    _check_chat(settings, sources, "summarizer")
     _check_together(settings, sources, ("tls_cert", "tls_key"))
     _check_together(settings, sources, ("jwt_jwks", "jwt_issuer", "jwt_audience"))
     return settings
@@ -287,30 +287,15 @@ def _check_embedder(settings: Settings, sources: Mapping[str, str]) -> None:
         _check_endpoint(settings, sources, "embedder")
 
 
-_OF_JUDGE: Final = ("judge_url", "judge_key", "judge_model")
-
-
-def _check_judge(settings: Settings, sources: Mapping[str, str]) -> None:
-    given = [name for name in _OF_JUDGE if getattr(settings, name) is not None]
+def _check_chat(settings: Settings, sources: Mapping[str, str], whose: str) -> None:
+    """A model that one may do without: its endpoint is described whole, or not at all."""
+    given = [name for name in (f"{whose}_url", f"{whose}_key", f"{whose}_model") if getattr(settings, name) is not None]
     if not given:
         return
-    for name in ("judge_url", "judge_model"):
+    for name in (f"{whose}_url", f"{whose}_model"):
         if not getattr(settings, name):
             raise BadSettings(f"{given[0]} ({sources[given[0]]}) needs {name}. {SETTING_HELP[name]}")
-    _check_endpoint(settings, sources, "judge")
-
-
-_OF_SUMMARIZER: Final = ("summarizer_url", "summarizer_key", "summarizer_model")
-
-
-def _check_summarizer(settings: Settings, sources: Mapping[str, str]) -> None:
-    given = [name for name in _OF_SUMMARIZER if getattr(settings, name) is not None]
-    if not given:
-        return
-    for name in ("summarizer_url", "summarizer_model"):
-        if not getattr(settings, name):
-            raise BadSettings(f"{given[0]} ({sources[given[0]]}) needs {name}. {SETTING_HELP[name]}")
-    _check_endpoint(settings, sources, "summarizer")
+    _check_endpoint(settings, sources, whose)
 
 
 def _check_endpoint(settings: Settings, sources: Mapping[str, str], whose: str) -> None:

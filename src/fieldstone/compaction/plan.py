@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from fieldstone.core.vocabulary import Strategy, UnitStatus
+from fieldstone.core.vocabulary import Strategy
 from fieldstone.projections.columns import PURGED, STATUS_CODES, Mask, Snapshot
 from fieldstone.projections.vector_index import Rows
 
@@ -28,14 +28,14 @@ class Selection(Struct, frozen=True):
     beyond_newest: int | None = None  # the oldest beyond so many; of these three limits, one that is passed is enough
     session: int | None = None
     types: Collection[str] | None = None
-    statuses: Collection[UnitStatus] | None = None
+    statuses: Collection[str] | None = None
     derived: Collection[int] | None = None  # only these, by seq
 
 
 def matching(units: Snapshot, wanted: Selection) -> Mask:
     """Already archived units are left alone, except by purge; purged ones are nowhere."""
     statuses = wanted.statuses or [status for status in STATUS_CODES if status != "draft"]
-    mask: Mask = np.isin(units.status, [STATUS_CODES[status] for status in statuses])
+    mask: Mask = np.isin(units.status, [code for status, code in STATUS_CODES.items() if status in statuses])
     mask &= (units.status != PURGED) & (units.unit_epoch <= wanted.epoch)
     if wanted.strategy != "purge":
         mask &= ~units.archived

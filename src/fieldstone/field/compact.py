@@ -236,7 +236,7 @@ class Compactions:
             beyond_newest=begun.beyond_newest,
             session=begun.session,
             types=begun.types,
-            statuses=begun.statuses,  # type: ignore[arg-type]  # they were checked when it was asked for
+            statuses=begun.statuses,
             derived=None if begun.ancestor is None else self._state.relations.derived_from(begun.ancestor),
         )
         asked = Asked(selection, self._sight_of(begun), begun.verify)
@@ -325,7 +325,7 @@ class Compactions:
             max_age_epochs=wanted.max_age_epochs,
             session=session,
             types=wanted.types,
-            statuses=wanted.status,  # type: ignore[arg-type]  # checked by `validate`
+            statuses=wanted.status,
             derived=None if ancestor is None else self._state.relations.derived_from(ancestor.seq),
         )
         return Asked(selection, sight, request.verify)

@@ -190,7 +190,7 @@ class Retention:
             beyond_newest=policy.max_units,
             session=session,
             types=policy.match.types,
-            statuses=policy.match.status,  # type: ignore[arg-type]  # checked by `check_policies`
+            statuses=policy.match.status,
         )
         return Asked(selection, Sight(None))
 
