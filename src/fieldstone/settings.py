@@ -18,6 +18,7 @@ SECRET_PREFIX: Final = "FIELDSTONE_SECRET_"
 
 EmbedderKind = Literal["static", "onnx", "openai", "none"]
 RedactionPolicy = Literal["rewrite", "refuse"]
+EvictionKind = Literal["archive", "delete"]
 
 
 class Secret:
@@ -41,6 +42,36 @@ class TenantSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     redaction: RedactionPolicy | None = None
     vouch_authority: int | None = None
     cross_session: bool | None = None
+
+
+class OpenWopSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The OpenWOP memory host: a table [openwop] in the file."""
+
+    enabled: bool = True
+    share: bool = False  # every agent of the tenant sees what is in memories
+    detect_conflicts: bool = False  # among entries
+    max_entry_bytes: int = 65_536
+    compaction: bool = True
+    compaction_schedule: str | None = "0 3 * * *"  # cron, UTC; None: by call only
+    compaction_min_entries: int = 50  # a memory with fewer is left as it is
+    compaction_keep_newest: int = 20
+    max_input_entries: int = 1_000
+    max_output_bytes: int = 65_536
+    evict: EvictionKind = "archive"
+    distillation: bool = True
+    distillation_schedule: str | None = None
+    max_token_budget: int = 100_000
+    consolidation: bool = True
+    consolidation_schedule: str | None = None
+
+
+class WebhookSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where events are sent as they happen: a table [[webhooks]] in the file."""
+
+    url: str
+    types: tuple[str, ...] = ()  # none: all of them
+    secret_env: str  # the variable that holds the key of the signature
+    tenant: str | None = None  # None: the one of the settings
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -94,6 +125,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     vouch_authority: int = 0
     cross_session: bool = False
     tenants: dict[str, TenantSettings] = {}
+    openwop: OpenWopSettings = OpenWopSettings()
+    webhooks: tuple[WebhookSettings, ...] = ()
     log_level: str = "info"
     log_format: str = "auto"
 
@@ -140,6 +173,9 @@ SETTING_HELP: Final[Mapping[str, str]] = {
     "vouch_authority": "Units of agents below this authority are shown once one of it or above supports them; 0: all.",
     "cross_session": "Whether agents see what is in closed sessions that they are no member of.",
     "tenants": "What single tenants have otherwise: [tenants.NAME] with redaction, vouch_authority, cross_session.",
+    "openwop": "The OpenWOP memory host: [openwop] with enabled, share, max_entry_bytes, compaction_schedule, evict and "
+    "more; the guide for operators lists them.",
+    "webhooks": "Where events are sent as they happen: [[webhooks]] with url, types, secret_env, tenant.",
     "judge_url": "An endpoint of OpenAI's chat that has a word in whether units contradict each other.",
     "judge_key": "The judge's key, if it wants one.",
     "judge_model": "The judge's model.",

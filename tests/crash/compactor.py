@@ -19,7 +19,8 @@ from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.backends.system import SystemClock, SystemIds
 from fieldstone.core.requests import Compact, CompactFilter, Message
-from fieldstone.field.field import LocalField, open_local
+from fieldstone.field.field import LocalField
+from fieldstone.field.opening import open_local
 from fieldstone.field.options import Models, Options
 from fieldstone.field.secrets import Secrets
 from fieldstone.ports.store import Store

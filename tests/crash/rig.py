@@ -27,7 +27,8 @@ from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.backends.system import SystemClock, SystemIds
 from fieldstone.core.errors import FieldError, UnitNotFound
 from fieldstone.core.replies import Accepted
-from fieldstone.field.field import LocalField, open_local
+from fieldstone.field.field import LocalField
+from fieldstone.field.opening import open_local
 from fieldstone.field.options import Models, Options
 from fieldstone.field.secrets import Secrets
 from fieldstone.redact import shared_harness

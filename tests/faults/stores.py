@@ -11,7 +11,8 @@ from fieldstone.audit.verify import Fault, Verification, verify
 from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.core.units import Confidence
-from fieldstone.field.field import LocalField, open_local
+from fieldstone.field.field import LocalField
+from fieldstone.field.opening import open_local
 from fieldstone.field.options import Models, Options
 from fieldstone.field.secrets import Secrets
 from fieldstone.ports.log import StoredEntry, StoredText

@@ -4,7 +4,8 @@ from typing import Any
 
 from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.backends.memory.vault import MemoryVault
-from fieldstone.field.field import LocalField, open_local
+from fieldstone.field.field import LocalField
+from fieldstone.field.opening import open_local
 from fieldstone.field.options import Models, Options
 from fieldstone.field.secrets import Secrets
 from fieldstone.ports.embedder import Embedder

@@ -10,7 +10,8 @@ from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.core.requests import Detect, Message
 from fieldstone.core.units import Confidence
-from fieldstone.field.field import LocalField, open_local
+from fieldstone.field.field import LocalField
+from fieldstone.field.opening import open_local
 from fieldstone.field.options import Models, Options
 from fieldstone.field.secrets import Secrets
 from fieldstone.ports.store import Store

@@ -18,9 +18,12 @@ from fieldstone.core.events import (
     ContentReplaced,
     ContextAttuned,
     Entry,
+    EntryTexts,
+    EntryWritten,
     HintText,
     LoggedRelation,
     MemoryCompacted,
+    MemoryConsolidated,
     NameCoined,
     NameText,
     ReasonText,
@@ -138,6 +141,25 @@ FIRST_VERSION: Final[dict[str, tuple[Sample, ...]]] = {
             ),
             ReasonText(CleanText("archive by retention policy aged")),
         ),
+        Sample(
+            Entry(
+                9,
+                5,
+                AT_MS,
+                CompactionBegun(
+                    id="comp-0200",
+                    strategy="summarize",
+                    by=1,
+                    epoch=4,
+                    session=4,
+                    group_units=100,
+                    output_bytes=65_536,
+                    deletes=True,
+                ),
+                TEXT_HASH,
+            ),
+            ReasonText(CleanText("scheduled")),
+        ),
     ),
     "units.archived": (
         Sample(Entry(10, 5, AT_MS, UnitsArchived(compaction=9, units=(7, 8)))),
@@ -147,10 +169,47 @@ FIRST_VERSION: Final[dict[str, tuple[Sample, ...]]] = {
         Sample(Entry(10, 5, AT_MS, UnitsRestored(units=(7,), credential=KEY_ID))),
         Sample(Entry(10, 5, AT_MS, UnitsRestored(units=(7,)))),
     ),
-    "units.purged": (Sample(Entry(10, 5, AT_MS, UnitsPurged(compaction=9, units=(7,), texts=(7, 8)))),),
+    "units.purged": (
+        Sample(Entry(10, 5, AT_MS, UnitsPurged(compaction=9, units=(7,), texts=(7, 8)))),
+        Sample(
+            Entry(10, 5, AT_MS, UnitsPurged(compaction=None, units=(7,), texts=(7, 8), credential=KEY_ID), TEXT_HASH),
+            ReasonText(CleanText("deleted by the memory's host")),
+        ),
+    ),
+    "memory.written": (
+        Sample(
+            Entry(
+                8, 5, AT_MS, EntryWritten(unit=7, session=4, expires_ms=AT_MS + 1, run="00112233aabbccdd"), TEXT_HASH
+            ),
+            EntryTexts(
+                CleanText("note-1"), (CleanText("ops"), CleanText("eu")), CleanText("summarise"), CleanText("ada")
+            ),
+        ),
+        Sample(Entry(8, 5, AT_MS, EntryWritten(unit=7, session=4), TEXT_HASH), EntryTexts()),
+    ),
+    "memory.consolidated": (
+        Sample(Entry(12, 5, AT_MS, MemoryConsolidated(session=4, inputs=3, outputs=2, units=(7,)))),
+    ),
     "memory.compacted": (
         Sample(Entry(12, 5, AT_MS, MemoryCompacted(compaction=9, output=11, sources=2, units=(7, 8), bytes=120))),
         Sample(Entry(12, 5, AT_MS, MemoryCompacted(compaction=9, output=11, sources=120))),
+        Sample(
+            Entry(
+                12,
+                5,
+                AT_MS,
+                MemoryCompacted(
+                    compaction=None,
+                    output=11,
+                    sources=2,
+                    units=(7, 8),
+                    bytes=120,
+                    token_budget=8_000,
+                    tokens_used=910,
+                    index_updated=True,
+                ),
+            )
+        ),
     ),
     "compaction.ended": (
         Sample(Entry(13, 5, AT_MS, CompactionEnded(compaction=9, state="done", units=2, syntheses=1, bytes=210))),

@@ -72,7 +72,7 @@ def test_a_name_out_of_place_is_found(path: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("wiring.py", "from fieldstone.backends.sqlite import log\n"),
+        ("wiring/stores.py", "from fieldstone.backends.sqlite import log\n"),
         ("backends/sqlite/log.py", "from fieldstone.backends.sqlite import rows\n"),
         ("servers/http.py", "from fieldstone.settings import Settings\n"),
         ("testing/log.py", "from fieldstone.testing.clock import ManualClock\n"),
@@ -110,7 +110,7 @@ def build_rooms(root: Path) -> None:
     """A small tree that keeps the direction."""
     put(root, "__init__.py", "from fieldstone.field import record\n")
     put(root, "cli/main.py", "from fieldstone.wiring import build\n")
-    put(root, "wiring.py", "from fieldstone.backends.sqlite import log\nimport fieldstone.settings\n")
+    put(root, "wiring/stores.py", "from fieldstone.backends.sqlite import log\nimport fieldstone.settings\n")
     put(root, "servers/http.py", "from fieldstone.field import record\nfrom fieldstone.wire import codec\n")
     put(root, "field/record.py", "from fieldstone.redact import road\nfrom fieldstone.ports import log\n")
     put(root, "wire/codec.py", "from fieldstone.core import units\n")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from fieldstone import wiring
 from fieldstone.settings import BadSettings, load_settings
 from fieldstone.wiring import open_embedder
 from tests.models.endpoint import DIMENSION, in_numbers, serving
@@ -44,6 +43,6 @@ def test_an_extra_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch
     def find_spec(name: str) -> ModuleSpec | None:
         return None if name == missing else importlib.util.find_spec(name)
 
-    monkeypatch.setattr(wiring, "find_spec", find_spec)
+    monkeypatch.setattr("fieldstone.wiring.models.find_spec", find_spec)
     with pytest.raises(BadSettings, match=r"pip install 'fieldstone\[onnx\]'"):
         opened(embedder="onnx")

@@ -458,15 +458,15 @@ LEAVING: Final = (
     Mutation(
         "given-secrets",
         "the secrets that come with the process",
-        "wiring.py",
-        ", _given_secrets(settings))",
+        "wiring/fields.py",
+        ", given_secrets(settings))",
         ")",
         (f"{SCRUBBING}::test_a_secret_of_the_environment_is_never_stored",),
     ),
     Mutation(
         "given-environment",
         "the secrets of the environment",
-        "wiring.py",
+        "wiring/access.py",
         "    given |= secrets_in(os.environ)\n",
         "",
         (f"{SCRUBBING}::test_a_secret_of_the_environment_is_never_stored",),
@@ -474,7 +474,7 @@ LEAVING: Final = (
     Mutation(
         "given-settings",
         "the keys among the settings",
-        "wiring.py",
+        "wiring/access.py",
         " for name, secret in own.items() if secret is not None}",
         " for name, secret in own.items() if secret is ...}",
         (f"{SCRUBBING}::test_a_key_among_the_settings_is_never_stored",),

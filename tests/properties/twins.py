@@ -14,7 +14,8 @@ from fieldstone.core.errors import FieldError
 from fieldstone.core.events import AccessRefused, ClockRaised, ConflictsListed, ContextAttuned, decode_entry
 from fieldstone.core.replies import Reply
 from fieldstone.core.requests import Message
-from fieldstone.field.field import LocalField, open_local
+from fieldstone.field.field import LocalField
+from fieldstone.field.opening import open_local
 from fieldstone.field.options import Models, Options
 from fieldstone.field.secrets import Secrets
 from fieldstone.ports.log import Head

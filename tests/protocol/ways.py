@@ -18,7 +18,8 @@ from fieldstone.backends.tokens import Cl100kCounter
 from fieldstone.client.door import Door
 from fieldstone.client.remote import RemoteField
 from fieldstone.core.errors import FieldError, InternalError
-from fieldstone.field.field import LocalField, open_local
+from fieldstone.field.field import LocalField
+from fieldstone.field.opening import open_local
 from fieldstone.field.options import Models, Options
 from fieldstone.field.secrets import Secrets
 from fieldstone.ports.log import FieldKey

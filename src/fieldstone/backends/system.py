@@ -35,6 +35,9 @@ class SystemIds:
     def compaction(self) -> str:
         return f"comp-{uuid_utils.uuid7().hex}"
 
+    def run(self) -> str:
+        return f"run-{uuid_utils.uuid7().hex}"
+
     def salt(self) -> bytes:
         if self._used >= len(self._salts):
             self._salts = os.urandom(SALT_BYTES * SALTS_AT_ONCE)

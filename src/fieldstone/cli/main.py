@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "attune": ("fieldstone.cli.attune", "Show what matters to an agent now, and why."),
     "status": ("fieldstone.cli.status", "Show what a field holds, and how it is doing."),
     "log": ("fieldstone.cli.log", "Show the log: what happened, and when."),
+    "events": ("fieldstone.cli.events", "Show the events of memories: what was written, compacted, consolidated."),
     "verify": ("fieldstone.cli.verify", "Check that the history is as it was written."),
     "rebuild": ("fieldstone.cli.rebuild", "Build the views again from the log."),
     "reembed": ("fieldstone.cli.reembed", "Make sure that every unit has a vector of the configured model."),

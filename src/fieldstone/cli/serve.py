@@ -20,8 +20,9 @@ from fieldstone.settings import load_settings
 @setting_option("max_bytes", type=int, metavar="BYTES")
 @setting_option("log_level", metavar="LEVEL")
 @setting_option("log_format", metavar="FORMAT")
+@click.option("--conformance", is_flag=True, help="With the seams and fixtures of OpenWOP's own test suite.")
 @config_option
-def command(config: Path | None, **given: str | int | None) -> None:
+def command(config: Path | None, conformance: bool, **given: str | int | None) -> None:
     """Serve a field over HTTP.
 
     Until Ctrl-C; what was accepted is finished first.
@@ -36,4 +37,4 @@ def command(config: Path | None, **given: str | int | None) -> None:
     settings = load_settings(config=config, given=given).values
     if wiring.is_url(settings.db):
         raise Refused("error: A server needs a store, not another server's URL: give --db a path, or memory:.")
-    wiring.serve(settings)
+    wiring.serve(settings, conformance=conformance)

@@ -77,7 +77,7 @@ def batches(units: Snapshot, rows: Rows) -> Iterator[list[int]]:
         yield seqs
 
 
-def groups(units: Snapshot, rows: Rows) -> Iterator[Sequence[int]]:
+def groups(units: Snapshot, rows: Rows, most: int = MOST_GROUP_UNITS) -> Iterator[Sequence[int]]:
     """The seqs of units that belong together: of one session and task, as they followed each other."""
     keys = np.stack((units.session[rows], units.task[rows]))
     order = np.lexsort((units.seq[rows], units.unit_epoch[rows], keys[1], keys[0]))
@@ -87,6 +87,6 @@ def groups(units: Snapshot, rows: Rows) -> Iterator[Sequence[int]]:
     starts = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))).tolist()
     for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
         # In parts of about the same size: a remainder of one would be no group.
-        parts = -(-(end - start) // MOST_GROUP_UNITS)
+        parts = -(-(end - start) // most)
         for part in np.array_split(rows[start:end], parts):
             yield units.seq[part].tolist()

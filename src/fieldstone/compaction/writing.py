@@ -19,7 +19,7 @@ class Span(NamedTuple):
 def line(group: Sequence[Original], span: Span) -> str:
     """A quote that stands alone."""
     original = group[span.original]
-    return f'{_label(original)}: "{original.text[span.start : span.end]}"\n'
+    return f'{_opening(_label(original))}{original.text[span.start : span.end]}"\n'
 
 
 def written(group: Sequence[Original], spans: Iterable[Span]) -> tuple[str, tuple[Quote, ...]]:
@@ -29,7 +29,7 @@ def written(group: Sequence[Original], spans: Iterable[Span]) -> tuple[str, tupl
     length, speaking = 0, ""
     for at, of_one in groupby(sorted(spans), key=lambda span: span.original):
         original, label = group[at], _label(group[at])
-        before = '" "' if label == speaking else f'{label}: "'
+        before = '" "' if label == speaking and parts else _opening(label)
         if parts and label != speaking:
             before = f'"\n{before}'
         for start, end in _joined(original.text, of_one):
@@ -39,6 +39,11 @@ def written(group: Sequence[Original], spans: Iterable[Span]) -> tuple[str, tupl
             before = GAP
         speaking = label
     return "".join(parts) + ('"' if parts else ""), tuple(quotes)
+
+
+def _opening(label: str) -> str:
+    """What nobody in particular has said stands there without a name."""
+    return f'{label}: "' if label else '"'
 
 
 def _label(original: Original) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from fieldstone.core.agents import AgentFacts
 from fieldstone.core.errors import AgentNotRegistered, Forbidden
 from fieldstone.core.limits import MAX_AUTHORITY
-from fieldstone.core.vocabulary import FIELD_AGENT_ID
+from fieldstone.core.vocabulary import FIELD_AGENT_ID, RESERVED_SESSION_PREFIX
 
 
 class Caller(Struct, frozen=True):
@@ -56,7 +56,7 @@ LOCAL: Final = Caller(credential=None, authority=MAX_AUTHORITY)
 
 def speaker(agent: AgentFacts | None, caller: Caller) -> AgentFacts:
     """The active agent that the caller speaks as, with no more authority than the caller's credential grants."""
-    if agent is None or not agent.active or agent.id == FIELD_AGENT_ID:  # nobody speaks as the Field itself
+    if agent is None or not agent.active or is_own_voice(agent.id):  # nobody speaks as the Field itself
         raise AgentNotRegistered
     if not caller.may_take(agent.id, agent.credential):
         of_open_time = agent.credential is None
@@ -67,3 +67,8 @@ def speaker(agent: AgentFacts | None, caller: Caller) -> AgentFacts:
             suggested_action="Make a key for it with `keys create --agent ID`, or use an agent id of your own.",
         )
     return agent if agent.authority <= caller.authority else replace(agent, authority=caller.authority)
+
+
+def is_own_voice(agent_id: str) -> bool:
+    """The Field itself, or the memory host that speaks for a key."""
+    return agent_id == FIELD_AGENT_ID or agent_id.startswith(RESERVED_SESSION_PREFIX)

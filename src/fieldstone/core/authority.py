@@ -37,6 +37,20 @@ LEAST_TO: Final[dict[str, int]] = {
     "set retention": 8,
     "set retention that purges": PURGE,
     "apply retention": 8,
+    "read the events": 0,
+    "read a memory": 2,
+    "write to a memory": RECORD_COMMITTED,
+    "delete from a memory": RECORD_COMMITTED,
+    "forget in a memory": 8,
+    "compact a memory": COMPACT,
+    "read a stream": 2,
+    "append to a stream": RECORD_COMMITTED,
+    "compact a stream": COMPACT,
+    "delete a stream": 8,
+    "read a thread": 2,
+    "write to a thread": RECORD_COMMITTED,
+    "delete a thread": 8,
+    "reconcile threads": 8,
 }
 
 LEAST_AUTHORITY: Final[dict[Operation, int]] = {

@@ -7,7 +7,9 @@
     ├── MissingIntent, MissingConfidence, InvalidConfidence, InvalidType
     ├── AgentNotRegistered, AgentIdTaken
     ├── UnitNotFound, UnitPurged, ConflictNotFound, InvalidTransition, CompactionRunning
-    ├── Forbidden, Unauthenticated, RateLimited, SecretLeakage
+    ├── ThreadNotFound, RunNotFound, UnknownStream, SeqConflict, StreamCompacted
+    ├── Forbidden, Unauthenticated, RateLimited
+    ├── SecretLeakage, CompactionRedactionFailed, TokenBudgetExceeded
     ├── EpochOverflow, EpochNotReached
     ├── UnsupportedOperation, NotFound, MethodNotAllowed
     └── StorageFull, ShuttingDown, InternalError
@@ -143,6 +145,44 @@ class CompactionRunning(FieldError):
     suggested_action = "Wait for its end, or cancel it: DELETE /v1/compactions/{id}."
 
 
+class ThreadNotFound(FieldError):
+    """There is no such thread, or it was deleted."""
+
+    code = "THREAD_NOT_FOUND"
+    recoverable = False
+    suggested_action = "List the threads; the first run of a new thread makes it."
+
+
+class RunNotFound(FieldError):
+    """There is no such run in this thread."""
+
+    code = "RUN_NOT_FOUND"
+    recoverable = False
+    suggested_action = "List the thread's runs."
+
+
+class UnknownStream(FieldError):
+    """There is no such stream."""
+
+    code = "UNKNOWN_STREAM"
+    recoverable = False
+    suggested_action = "Append to it first, or check its id."
+
+
+class SeqConflict(FieldError):
+    """The stream's head is not where the request expects it."""
+
+    code = "SEQ_CONFLICT"
+    suggested_action = "Read what came since, and append with the head that this answer tells."
+
+
+class StreamCompacted(FieldError):
+    """Events up to the stream's floor are gone: a snapshot stands for them."""
+
+    code = "COMPACTED"
+    suggested_action = "Load the snapshot and read on after its lastSeq, or read after the floor."
+
+
 class InvalidTransition(FieldError):
     """What it is now does not allow this step."""
 
@@ -183,6 +223,20 @@ class SecretLeakage(FieldError):
 
     code = "SECRET_LEAKAGE"
     suggested_action = "Remove the secret and send the request again; if it was real, revoke it."
+
+
+class CompactionRedactionFailed(FieldError):
+    """What was to be kept in fewer words holds a secret, and the policy is to refuse."""
+
+    code = "COMPACTION_REDACTION_FAILED"
+    suggested_action = "Sweep the store for the secret, or let the tenant's policy rewrite."
+
+
+class TokenBudgetExceeded(FieldError):
+    """The token budget is smaller than what the sources and the shortest output need."""
+
+    code = "TOKEN_BUDGET_EXCEEDED"
+    suggested_action = "Give at least the tokens that minimumRequired says, or fewer sources."
 
 
 class UnsupportedOperation(FieldError):

@@ -25,6 +25,7 @@ from fieldstone.core.vocabulary import (
 )
 
 NameKind = Literal["agent", "session", "task"]
+LabelKind = Literal["entry", "tag", "source"]  # texts that a keyed digest finds, as it does names
 
 
 class Event(Struct, frozen=True, gc=False, tag_field="kind", omit_defaults=True, kw_only=True):
@@ -188,6 +189,9 @@ class CompactionBegun(Event, frozen=True, gc=False, tag="compaction.begun"):
     policy: str | None = None  # the retention policy that asks for it: a keyed digest of its name
     before: int | None = None
     beyond_newest: int | None = None
+    group_units: int | None = None  # how many become one synthesis; None: as many as usual
+    output_bytes: int | None = None  # how long a synthesis may be
+    deletes: bool = False  # the originals are purged, and not archived
 
 
 class UnitsArchived(Event, frozen=True, gc=False, tag="units.archived"):
@@ -207,19 +211,41 @@ class UnitsPurged(Event, frozen=True, gc=False, tag="units.purged"):
     """The tombstone. Units, time and reason stay (the reason beside the compaction); `texts` are the entries whose
     texts are gone for good."""
 
-    compaction: int
+    compaction: int | None  # None: somebody deleted these by themselves, for the reason beside it
     units: tuple[int, ...]
     texts: tuple[int, ...]
+    credential: str | None = None
+
+
+class EntryWritten(Event, frozen=True, gc=False, tag="memory.written"):
+    """A unit is an entry of an OpenWOP memory: its session is the memory's. Id and tags lie beside it."""
+
+    unit: int
+    session: int
+    expires_ms: int | None = None
+    run: str | None = None  # the run whose snapshot it was written under, by the Field's own id of it
 
 
 class MemoryCompacted(Event, frozen=True, gc=False, tag="memory.compacted"):
     """For the audit, without content: what became of how many. Above 100 sources are counted and not named."""
 
-    compaction: int
+    compaction: int | None  # None: what it was made from before was deleted, and it was made anew
     output: int
     sources: int
     units: tuple[int, ...] = ()
     bytes: int = 0
+    token_budget: int | None = None  # of a distillation
+    tokens_used: int | None = None
+    index_updated: bool = False
+
+
+class MemoryConsolidated(Event, frozen=True, gc=False, tag="memory.consolidated"):
+    """Entries that say the same, or that are out of date, gave way to others of the same memory."""
+
+    session: int
+    inputs: int
+    outputs: int
+    units: tuple[int, ...] = ()  # those that gave way
 
 
 class CompactionEnded(Event, frozen=True, gc=False, tag="compaction.ended"):
@@ -297,7 +323,9 @@ AnyEvent = (
     | UnitsArchived
     | UnitsRestored
     | UnitsPurged
+    | EntryWritten
     | MemoryCompacted
+    | MemoryConsolidated
     | CompactionEnded
     | UnitGuarded
     | UnitUnguarded
@@ -367,6 +395,15 @@ class RetentionTexts(TextBundle, frozen=True, gc=False):
     policies: tuple[CleanText, ...] = ()
 
 
+class EntryTexts(TextBundle, frozen=True, gc=False):
+    """What is said of an entry beside its unit. `id` None: it is its unit's."""
+
+    id: CleanText | None = None
+    tags: tuple[CleanText, ...] = ()
+    node_id: CleanText | None = None
+    agent_id: CleanText | None = None
+
+
 class HintText(TextBundle, frozen=True, gc=False):
     hint: CleanText
 
@@ -386,6 +423,8 @@ def bundle_type(event: AnyEvent) -> type[TextBundle]:
             return HintText
         case RetentionSet():
             return RetentionTexts
+        case EntryWritten():
+            return EntryTexts
         case _:
             return ReasonText
 

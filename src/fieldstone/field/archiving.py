@@ -14,7 +14,7 @@ from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.state import FieldState
-from fieldstone.field.synthesis import Synthesizing
+from fieldstone.field.synthesis import HOLDS_A_SECRET, Synthesizing
 from fieldstone.field.work import NO_ANSWER, Wordless
 from fieldstone.field.writer import Writer
 from fieldstone.ports.log import StoredText
@@ -53,7 +53,7 @@ class Archive:
         try:
             await self._writer.submit(work)
         except SecretLeakage:
-            work.stays = "its synthesis holds a secret"
+            work.stays = HOLDS_A_SECRET
 
     async def mark(self) -> None:
         """Whatever the log says is done."""

@@ -11,7 +11,7 @@ from fieldstone.compaction.plan import Selection
 from fieldstone.core.access import Caller
 from fieldstone.core.agents import AgentFacts
 from fieldstone.core.authority import COMPACT, PURGE, check_authority
-from fieldstone.core.errors import FieldError, Forbidden, NotFound, ShuttingDown, UnitNotFound
+from fieldstone.core.errors import CompactionRunning, FieldError, Forbidden, NotFound, ShuttingDown, UnitNotFound
 from fieldstone.core.events import CompactionBegun, CompactionEnded, Entry, ReasonText, UnitsPurged, decode_entry
 from fieldstone.core.limits import MAX_AUTHORITY
 from fieldstone.core.replies import Compacted, CompactionProgress, Reply, Tested
@@ -40,6 +40,8 @@ from fieldstone.projections.text_follower import TextFollower
 
 logger = structlog.get_logger("fieldstone.compact")
 Residue = Literal["none", "pending"]
+LEAST_SOURCES: Final = 2  # of a memory's compaction: one entry is as short as it gets
+DELETED: Final = "deleted by the memory's host"
 IMPORTED: Final = "imported"  # the mark: compactions up to this entry were another field's
 
 
@@ -68,8 +70,9 @@ class Compactions:
         self._purge = Purge(state, writer, self._cold, forget)
         self._scouring = scouring
         self._compacting = Compacting(
-            state, self.archive, self._purge, distilling, lambda: rehearse(state, reads, clock), ids
+            state, self.archive, self._purge, distilling, lambda: rehearse(state, reads, clock), clock, ids
         )
+        self._turns = asyncio.Lock()  # compactions of memories wait for each other
         self._foreseeing = asyncio.Lock()
         self._task: asyncio.Task[Compacted] | None = None
 
@@ -145,13 +148,47 @@ class Compactions:
         plan = await self._compacting.plan(asked)
         if not len(plan.rows):
             return _nothing(asked.selection.strategy, plan, self._state.epoch)
-        beginning = ByPolicy(policy, digest, self._ids.compaction(), asked)
+        why = f"{asked.selection.strategy} by retention policy {policy}"
+        beginning = ByField(why, self._ids.compaction(), asked, policy=digest)
         task = await self._begin(beginning, asked, plan, None)
         task.add_done_callback(_tell_if_broken)  # whoever waits may go away
         return await asyncio.shield(task)
 
+    async def condense(self, asked: Asked, why: str) -> Compacted:
+        """What a memory's host asks for. It waits until no other compaction is under way."""
+        async with self._turns:
+            while True:
+                await self._nobody_else()
+                plan = await self._compacting.plan(asked)
+                if len(plan.rows) < LEAST_SOURCES:
+                    return _nothing("summarize", plan, self._state.epoch)
+                beginning = ByField(why, self._ids.compaction(), asked)
+                try:
+                    task = await self._begin(beginning, asked, plan, None)
+                except CompactionRunning:  # somebody was quicker
+                    continue
+                task.add_done_callback(_tell_if_broken)
+                return await asyncio.shield(task)
+
+    async def _nobody_else(self) -> None:
+        running = self._compacting.running
+        while running is not None and running.state == "running":
+            await running.next_step()
+
+    async def erase(self, units: Sequence[int], credential: str | None) -> int:
+        """Somebody deletes these: at once, and for good. How many went: what is held stays."""
+        erased = await self._compacting.erase(units, DELETED, credential)
+        await self._scouring.scour()
+        return erased
+
+    async def shelve(self, units: Sequence[int], entry: int) -> None:
+        """The texts of units that the log says are archived, out of the hot part."""
+        async with self._state.rewriting:
+            await self.archive.move(units, entry)
+            await self.archive.mark()
+
     async def _begin(
-        self, beginning: "Beginning | ByPolicy", asked: Asked, plan: Plan, fingerprint: Fingerprint | None
+        self, beginning: "Beginning | ByField", asked: Asked, plan: Plan, fingerprint: Fingerprint | None
     ) -> "asyncio.Task[Compacted]":
         message = beginning.message
         credential = None if message is None else message.caller.credential
@@ -228,6 +265,11 @@ class Compactions:
         await self._cold.refill(self._state.head.seq)
 
     async def _go_on(self, entry: Entry, begun: CompactionBegun) -> None:
+        if begun.group_units is not None:  # a memory's: which entries it was about is decided anew when it is due again
+            cut_off = Running(begun.id, 0, None)
+            cut_off.entry, cut_off.state = entry.seq, "cancelled"
+            await self._end(cut_off, None, None)
+            return
         selection = Selection(
             strategy=begun.strategy,
             epoch=begun.epoch,
@@ -407,21 +449,24 @@ class Beginning:
         return draft, NO_ANSWER
 
 
-class ByPolicy:
-    """A retention policy asks for it, in the Field's own voice: nobody else is there when it is due."""
+class ByField:
+    """A retention policy or a memory's host asks for it, in the Field's own voice: nobody else is there when it is due.
+
+    `policy` is a keyed digest of its name.
+    """
 
     message = None
     brings_news = True
 
-    def __init__(self, policy: str, digest: str, compaction_id: str, asked: Asked) -> None:
+    def __init__(self, why: str, compaction_id: str, asked: Asked, *, policy: str | None = None) -> None:
+        self._why = why
         self._policy = policy
-        self._digest = digest
         self.id = compaction_id
         self._asked = asked
         self.entry = 0
 
     def texts(self) -> Sequence[str]:
-        return (f"{self._asked.selection.strategy} by retention policy {self._policy}", FIELD_AGENT_ID, FIELD_AGENT_ID)
+        return (self._why, FIELD_AGENT_ID, FIELD_AGENT_ID)
 
     def names(self) -> Sequence[tuple[str, str]]:
         return ()
@@ -441,9 +486,12 @@ class ByPolicy:
                 types=None if wanted.types is None else tuple(wanted.types),
                 statuses=None if wanted.statuses is None else tuple(wanted.statuses),
                 verify=self._asked.verify,
-                policy=self._digest,
+                policy=self._policy,
                 before=wanted.before,
                 beyond_newest=wanted.beyond_newest,
+                group_units=self._asked.group_units if self._policy is None else None,
+                output_bytes=self._asked.output_bytes,
+                deletes=self._asked.deletes,
             ),
             ReasonText(reason),
         )

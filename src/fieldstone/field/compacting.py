@@ -5,14 +5,14 @@ units that went already match no more.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import structlog
 from msgspec import UNSET, Struct
 
-from fieldstone.compaction.plan import Selection, batches, groups, matching
+from fieldstone.compaction.plan import MOST_GROUP_UNITS, Selection, batches, groups, matching
 from fieldstone.core.errors import CompactionRunning
 from fieldstone.core.replies import Compacted, PlannedGroup, Skipped, Tested
 from fieldstone.core.vocabulary import FIELD_AGENT_ID, CompactionState, Guard
@@ -23,11 +23,12 @@ from fieldstone.field.rehearsal import MOST_LOST_SHARE, Rehearsal
 from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
 from fieldstone.field.synthesis import Synthesizing
-from fieldstone.ports.world import Ids
+from fieldstone.ports.world import Clock, Ids
 from fieldstone.projections.columns import PURGED, STATUS_CODES, Snapshot
 from fieldstone.projections.vector_index import Rows
 
 NAMED_IN_PLAN: Final = 100
+MOST_EXPIRED: Final = 100_000  # that are told apart from the others: beyond, the next sweep has taken some
 GROUPS_A_STEP: Final = 8  # several syntheses share the way to the disk
 COSTS_TOO_MUCH: Final = "recent requests would no longer find what they found"
 
@@ -43,6 +44,9 @@ class Asked(Struct, frozen=True):
     selection: Selection
     sight: Sight
     verify: bool = True
+    group_units: int = MOST_GROUP_UNITS
+    output_bytes: int | None = None
+    deletes: bool = False  # the originals are purged once their synthesis is there
 
 
 class Plan(Struct, frozen=True):
@@ -102,6 +106,7 @@ class Compacting:
         purge: Purge,
         distilling: Distilling,
         rehearse: Rehearse,
+        clock: Clock,
         ids: Ids,
     ) -> None:
         self._state = state
@@ -109,12 +114,16 @@ class Compacting:
         self._purge = purge
         self._distilling = distilling
         self._rehearse = rehearse
+        self._clock = clock
         self._ids = ids
         self.running: Running | None = None
 
     async def plan(self, asked: Asked) -> Plan:
         units = self._state.columns.snapshot(self._state.epoch)
         mask = matching(units, asked.selection) & asked.sight.units(units)
+        if asked.selection.strategy == "summarize":  # what is past its time is not said again
+            expired = await self._state.store.views.expired_entries(self._clock.now_ms(), limit=MOST_EXPIRED)
+            mask &= ~np.isin(units.seq, np.fromiter((row.unit for row in expired), np.int64, len(expired)))
         guarded = {guard.unit: guard.guard for guard in sorted(self._state.guards, reverse=True)}  # a hold goes first
         stay = mask & np.isin(units.seq, np.fromiter(guarded, np.int64, len(guarded)))
         seqs: list[int] = units.seq[stay].tolist()
@@ -128,8 +137,8 @@ class Compacting:
         skipped, rehearsal = list(plan.skipped), None
         if asked.selection.strategy == "summarize":
             rehearsal = await self._rehearse() if asked.verify else None
-            async for distilled in self._distilling.each(groups(plan.units, plan.rows)):
-                if reason := await _refused(distilled, rehearsal):
+            async for distilled in self._distilled(asked, plan):
+                if reason := await _refused(distilled, rehearsal, asked.output_bytes):
                     skipped += [Skipped(row.id, reason) for row in distilled.rows]
                 else:
                     found.append(await self._planned(distilled))
@@ -189,25 +198,31 @@ class Compacting:
     async def _summarize_all(self, running: Running, asked: Asked, plan: Plan) -> None:
         rehearsal = await self._rehearse() if asked.verify else None
         waiting: list[Distilled] = []
-        async for distilled in self._distilling.each(groups(plan.units, plan.rows)):
+        async for distilled in self._distilled(asked, plan):
             if running.stops:
                 break
             if distilled.distillate is None:  # all of it was taken back: it goes, and nothing says it again
                 running.step(*await self._archive.put([row.seq for row in distilled.rows], running.entry))
-            elif reason := await _refused(distilled, rehearsal):
+            elif reason := await _refused(distilled, rehearsal, asked.output_bytes):
                 running.skipped += [Skipped(row.id, reason) for row in distilled.rows]
             else:
                 waiting.append(distilled)
             if len(waiting) == GROUPS_A_STEP:
-                await self._summarize(running, waiting)
+                await self._summarize(running, waiting, deletes=asked.deletes)
                 waiting = []
             running.tested = tested(asked, rehearsal)
         if waiting:
-            await self._summarize(running, waiting)
+            await self._summarize(running, waiting, deletes=asked.deletes)
 
-    async def _summarize(self, running: Running, waiting: Sequence[Distilled]) -> None:
-        works = [Synthesizing(running.entry, distilled.group(), self._ids) for distilled in waiting]
+    def _distilled(self, asked: Asked, plan: Plan) -> AsyncIterator[Distilled]:
+        found = groups(plan.units, plan.rows, asked.group_units)
+        return self._distilling.each(found, most_bytes=asked.output_bytes)
+
+    async def _summarize(self, running: Running, waiting: Sequence[Distilled], *, deletes: bool) -> None:
+        works = [Synthesizing(running.entry, distilled.group(), self._ids, run=running.id) for distilled in waiting]
         sizes = await self._archive.put_as(works)
+        if gone := [unit for work in works if deletes and work.unit for unit in work.units]:
+            await self._purge.put(Purging(running.entry, gone))  # what stands for them stays, although it quotes them
         for distilled, work, size in zip(waiting, works, sizes, strict=True):
             if not work.unit:
                 running.skipped += [Skipped(row.id, work.stays) for row in distilled.rows]
@@ -226,13 +241,33 @@ class Compacting:
                 return
             stored = await self._state.store.texts.get(seqs)
             quoting = await self._unguarded(running, self._quoting(seqs) - going)
-            remade = [await self._remade(running, unit, going | quoting) for unit in sorted(quoting)]
+            remade = [await self._remade(running.entry, running.id, unit, going | quoting) for unit in sorted(quoting)]
             work = Purging(running.entry, [*seqs, *sorted(quoting)], [one for one in remade if one], reasons)
             await self._purge.put(work)
             going |= quoting
             running.syntheses += [one.unit_id for one in remade if one and one.unit_id]
             running.step(len(seqs), sum(len(each.body) for each in stored.values()))
         await self._erase_late_reasons(running, plan, going, reasons)
+
+    async def erase(self, units: Sequence[int], why: str, credential: str | None) -> int:
+        """These go now, whatever compaction is under way, and with them what quotes them; how many went."""
+        going = set(units)
+        guarded = {guard.unit for guard in self._state.guards}
+        quoting = self._quoting(units) - going - guarded
+        run = self._ids.compaction()
+        remade = [await self._remade(None, run, unit, going | quoting) for unit in sorted(quoting)]
+        reasons = await reasons_in(self._state.store.log, self._taken_back(units))
+        work = Purging(
+            None, sorted(going | quoting), [one for one in remade if one], reasons, why=why, credential=credential
+        )
+        await self._purge.put(work)
+        await self._purge.finish()
+        return 0 if work.event is None else len(going & set(work.event.units))
+
+    def _taken_back(self, units: Sequence[int]) -> set[int]:
+        rows = self._state.columns.rows_of(units)
+        statuses = self._state.columns.snapshot(self._state.epoch).status[rows]
+        return {unit for unit, status in zip(units, statuses, strict=True) if status == STATUS_CODES["retracted"]}
 
     async def _erase_late_reasons(
         self, running: Running, plan: Plan, going: set[int], known: Mapping[int, Sequence[int]]
@@ -278,7 +313,7 @@ class Compacting:
             waiting += mine
         return found
 
-    async def _remade(self, running: Running, synthesis: int, going: set[int]) -> Synthesizing | None:
+    async def _remade(self, compaction: int | None, run: str, synthesis: int, going: set[int]) -> Synthesizing | None:
         """The same synthesis from what is left of its originals; None where nothing is."""
         originals = [unit for unit in self._state.relations.elaborated_by(synthesis) if unit not in going]
         rows = await self._state.store.views.units(originals)
@@ -288,7 +323,7 @@ class Compacting:
         distilled = await self._distilling.one(left)
         if distilled.distillate is None or not distilled.distillate.text:
             return None
-        return Synthesizing(running.entry, distilled.group(), self._ids, archives=False)
+        return Synthesizing(compaction, distilled.group(), self._ids, run=run, archives=False)
 
     async def _planned(self, distilled: Distilled) -> PlannedGroup:
         sessions = {row.session for row in distilled.rows}
@@ -303,12 +338,14 @@ class Compacting:
         )
 
 
-async def _refused(distilled: Distilled, rehearsal: Rehearsal | None) -> str | None:
+async def _refused(distilled: Distilled, rehearsal: Rehearsal | None, most_bytes: int | None) -> str | None:
     """Why a group is left as it is; None: it goes."""
     if distilled.distillate is None:
         return None
     if not distilled.distillate.text:
         return "nothing in its group is short enough"
+    if most_bytes is not None and len(distilled.distillate.text.encode()) > most_bytes:
+        return "what must be kept of its group is longer than an entry may be"
     if rehearsal is None or not rehearsal.mass:
         return None
     cost = await rehearsal.costs(distilled)

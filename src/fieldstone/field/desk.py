@@ -48,6 +48,7 @@ from fieldstone.ports.views import (
     ConflictRow,
     DropGuard,
     DropMember,
+    EntryRow,
     KeepHint,
     PurgeUnits,
     PutConflict,
@@ -217,6 +218,13 @@ class Desk:
             return self.unit_texts[seq]
         stored = (await self._state.store.texts.get([seq])).get(seq)
         return decode_texts(stored.body, UnitTexts) if stored else None
+
+    async def entry(self, session: int, entry_id: str) -> EntryRow | None:
+        """The memory's entry that was given this id, as the store has it: whoever gives ids writes one at a time."""
+        return await self._state.store.views.entry(session, self._state.names.digest("entry", entry_id))
+
+    async def entries_of(self, units: Sequence[int]) -> dict[int, EntryRow]:
+        return await self._state.store.views.entries_of(units)
 
     async def has_text(self, seq: int) -> bool:
         """Whether the bundle of an earlier entry is still there."""

@@ -70,6 +70,7 @@ class Detecting:
         *,
         enabled: bool,
         timeout_ms: int,
+        compares_entries: bool = False,
     ) -> None:
         self._state = state
         self._meanings = meanings
@@ -81,6 +82,7 @@ class Detecting:
         self._second = second
         self._enabled = enabled
         self._timeout_ms = timeout_ms
+        self._compares_entries = compares_entries
         self._backlog: deque[int] = deque()
         self._task: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[dict[int, list[str]] | None]] = set()
@@ -172,7 +174,7 @@ class Detecting:
         """The units before it that this one contradicts, and that are not in dispute with it already. `both_ways`: the
         ones after it, too."""
         rows = await self._state.store.views.units([unit])
-        if unit not in rows or not _stands(rows[unit]):
+        if unit not in rows or not _stands(rows[unit]) or self._is_a_hosts(rows[unit]):
             return []
         texts = await self._texts([unit])
         if unit not in texts:
@@ -295,7 +297,7 @@ class Detecting:
 
     async def _judged(self, row: UnitRow, text: str, others: Sequence[int], similar: dict[int, float]) -> list[Found]:
         rows = await self._state.store.views.units(others)
-        heard = {seq for seq, other in rows.items() if _stands(other) and self._in_one_room(row, other)}
+        heard = {seq for seq, other in rows.items() if _stands(other) and self._is_comparable(row, other)}
         texts = await self._texts([seq for seq in others if seq in heard])
         newer = self._claim(row, text)
         older = {seq: self._claim(rows[seq], said) for seq, said in texts.items()}
@@ -303,6 +305,13 @@ class Detecting:
         if self._second is not None:
             verdicts = await self._second.read(newer, older, verdicts, similar)
         return [Found(row.seq, seq, verdict) for seq, verdict in verdicts.items() if verdict is not None]
+
+    def _is_comparable(self, unit: UnitRow, other: UnitRow) -> bool:
+        return not self._is_a_hosts(other) and self._in_one_room(unit, other)
+
+    def _is_a_hosts(self, row: UnitRow) -> bool:
+        """An entry of an OpenWOP memory: its engine decides what holds, unless the field is told to have a word."""
+        return row.session in self._state.memories and not self._compares_entries
 
     def _in_one_room(self, unit: UnitRow, other: UnitRow) -> bool:
         """No conflict that the Field finds crosses the door of a closed session: it would tell what is behind it."""

@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 from fieldstone.compaction.plan import GONE
 from fieldstone.compaction.shares import share_out
 from fieldstone.core.events import UnitTexts, decode_texts
+from fieldstone.core.vocabulary import RESERVED_SESSION_PREFIX
 from fieldstone.field.state import FieldState
 from fieldstone.field.synthesis import Group
 from fieldstone.ports.summarizer import Distillate, Original, Summarizer
@@ -52,14 +53,23 @@ class Distilling:
         self._counter = counter
         self._ratio = ratio
 
-    async def each(self, groups: Iterable[Sequence[int]]) -> AsyncIterator[Distilled]:
+    async def each(self, groups: Iterable[Sequence[int]], *, most_bytes: int | None = None) -> AsyncIterator[Distilled]:
+        """`most_bytes`: how long a synthesis may be."""
         rest = iter(groups)
         while window := list(islice(rest, WINDOW_GROUPS)):
             read = [await self.looked_at(units) for units in window]
             shares = await asyncio.to_thread(self._shares, read)
             for each, share in zip(read, shares, strict=True):
-                distillate = await self._summarizer.distil(each.originals, share) if each.originals else None
+                distillate = await self.distil(each.originals, share, most_bytes) if each.originals else None
                 yield structs.replace(each, distillate=distillate)
+
+    async def distil(self, originals: Sequence[Original], tokens: int, most_bytes: int | None = None) -> Distillate:
+        """What is essential may be longer than it should: whoever keeps it has to look."""
+        distillate = await self._summarizer.distil(originals, tokens)
+        while most_bytes is not None and len(distillate.text.encode()) > most_bytes and tokens > LEAST_TOKENS:
+            tokens = max(LEAST_TOKENS, tokens // 2)
+            distillate = await self._summarizer.distil(originals, tokens)
+        return distillate
 
     async def one(self, units: Sequence[int]) -> Distilled:
         async for distilled in self.each([units]):
@@ -86,4 +96,6 @@ class Distilling:
 
     async def _original(self, row: UnitRow, texts: UnitTexts) -> Original:
         author = await self._state.names.name(row.agent)
+        if author.startswith(RESERVED_SESSION_PREFIX):  # a host speaks for others, and a key's id tells nothing
+            author = ""
         return Original(row.id, row.epoch, row.type, author, texts.content, row.status == "contested")

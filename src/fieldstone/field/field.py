@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Final, NoReturn, assert_never
+from typing import Final, NoReturn, Protocol, assert_never
 
 import numpy as np
 import structlog
@@ -11,7 +11,7 @@ from msgspec import Struct
 from fieldstone.audit.verify import Progress, Verification, verify
 from fieldstone.compaction.extractive import Extractive
 from fieldstone.compaction.retention import Policy
-from fieldstone.core.access import LOCAL, Caller
+from fieldstone.core.access import LOCAL, Caller, is_own_voice
 from fieldstone.core.authority import LEAST_TO
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.errors import Forbidden, InvalidPayload, ShuttingDown, UnitNotFound
@@ -38,8 +38,9 @@ from fieldstone.core.requests import (
 )
 from fieldstone.core.units import MemoryUnit
 from fieldstone.core.validate import check_message
-from fieldstone.core.vocabulary import FIELD_AGENT_ID, UNRESOLVED_STATUSES, ConflictStatus, Guard
+from fieldstone.core.vocabulary import UNRESOLVED_STATUSES, ConflictStatus, Guard
 from fieldstone.field.attune import attune
+from fieldstone.field.audit_reads import AuditReads
 from fieldstone.field.cleaning import Cleaning
 from fieldstone.field.commit import Committing
 from fieldstone.field.compact import Compactions
@@ -54,6 +55,7 @@ from fieldstone.field.forgetting import Forgetting
 from fieldstone.field.guarding import Guarding
 from fieldstone.field.idempotency import Fingerprint, fingerprint
 from fieldstone.field.meanings import Meanings
+from fieldstone.field.memories import Memories
 from fieldstone.field.options import Models, Options
 from fieldstone.field.reads import Reads
 from fieldstone.field.rebuild import Rebuilt, rebuild
@@ -99,6 +101,12 @@ class LogPage(Struct, frozen=True):
     next: int | None
 
 
+class Companion(Protocol):
+    """What follows an open field: a schedule, somebody who is told of its events."""
+
+    async def close(self) -> None: ...
+
+
 class LocalField:
     """A field in this process. Every request goes through `send`; the rest is for operators."""
 
@@ -116,11 +124,8 @@ class LocalField:
         place: Place | None = None,
     ) -> None:
         self._store, self._state, self._clock, self._ids = store, state, clock, ids
-        self._secrets = secrets
+        self._secrets, self._options, self._models, self._place = secrets, options, models, place
         self._cleaning = Cleaning(harness, secrets)
-        self._options = options
-        self._models = models
-        self._place = place
         self._follower = TextFollower(store)
         self._forgetting = Forgetting(store.replies, clock, after_ms=options.remember_replies_ms)
         self._meanings = Meanings(state, models.embedder, models.former, self._enriched)
@@ -148,6 +153,7 @@ class LocalField:
             SecondReading(models.judge) if models.judge is not None else None,
             enabled=self._detects,
             timeout_ms=options.detection_timeout_ms,
+            compares_entries=options.memories.detect_conflicts,
         )
         self._following = Following(
             state,
@@ -175,10 +181,15 @@ class LocalField:
         )
         self._retention = Retention(state, self._writer, self._compactions, clock, options.rules)
         self._scheduling = Scheduling(self._retention, clock)
+        self.audit = AuditReads(state)
+        self.memories = Memories(
+            state, self._writer, self._reads, self._compactions, self._cleaning, models, options, clock, ids
+        )
         self._sweeping = Sweeping(
             state, self._cleaning, self._writer, self._follower, self._meanings, self._scouring, self._forget
         )
         self._rebuilding: asyncio.Future[Rebuilt] | None = None
+        self._companions: list[Companion] = []
         self._closed = False
 
     @property
@@ -257,7 +268,7 @@ class LocalField:
             supported_operations=rules.supported_operations,
             protocol_version=PROTOCOL_VERSION,
             units=int(np.count_nonzero(sight.units(state.columns.snapshot(state.epoch)))),
-            agents=sum(agent.active for agent in state.agents.values() if agent.id != FIELD_AGENT_ID),
+            agents=sum(agent.active for agent in state.agents.values() if not is_own_voice(agent.id)),
             conflicts_open=len(await self._conflicts(UNRESOLVED_STATUSES, sight)),
             log_entries=state.head.seq,
             text_index_position=await self._store.text_index.position(),
@@ -273,7 +284,7 @@ class LocalField:
         return [
             AgentProfile(agent.id, agent.role, agent.status, agent.interests, authority=agent.authority)
             for agent in self._state.agents.values()
-            if agent.id != FIELD_AGENT_ID
+            if not is_own_voice(agent.id)
         ]
 
     async def conflicts(
@@ -475,10 +486,16 @@ class LocalField:
         """Load in the background what the first RECORD would wait for."""
         self._cleaning.begin()
 
+    def accompany(self, companion: Companion) -> None:
+        """It goes with the field as long as that is open, and is closed first."""
+        self._companions.append(companion)
+
     async def close(self) -> None:
         """Finish what was accepted, then let go of the store."""
         if self._closed:
             return
+        for companion in self._companions:
+            await companion.close()
         self._closed = True
         if self._rebuilding is not None:
             await asyncio.wait([self._rebuilding])
@@ -498,6 +515,10 @@ class LocalField:
         await self._store.close()
         if self._place is not None:
             await self._place.close()
+
+    def sight(self, caller: Caller) -> Sight:
+        """What the caller sees, as whichever of their agents."""
+        return self._reads.sight(caller)
 
     def require(self, caller: Caller, what: str) -> None:
         """The authority for it, by the table of `core/authority`. A refusal goes on record."""
@@ -550,34 +571,3 @@ class LocalField:
 def _distilling(state: FieldState, models: Models, options: Options) -> Distilling:
     summarizer = models.summarizer or Extractive(models.counter)
     return Distilling(state, summarizer, models.counter, ratio=options.compaction_ratio)
-
-
-async def open_local(
-    store: Store,
-    *,
-    clock: Clock,
-    ids: Ids,
-    harness: Callable[[], Harness],
-    secrets: Secrets,
-    models: Models,
-    options: Options,
-    place: Place | None = None,
-) -> LocalField:
-    """Read the state back from the store, let the index catch up, and the field is ready.
-
-    A `place` that is the field's alone is closed with it.
-    """
-    state = await FieldState.load(store, cross_session=options.cross_session)
-    field = LocalField(
-        store,
-        state,
-        clock=clock,
-        ids=ids,
-        harness=harness,
-        secrets=secrets,
-        models=models,
-        options=options,
-        place=place,
-    )
-    await field.start()
-    return field

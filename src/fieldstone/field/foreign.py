@@ -19,7 +19,9 @@ from fieldstone.core.events import (
     ConflictDetected,
     ContentReplaced,
     Entry,
+    EntryWritten,
     MemoryCompacted,
+    MemoryConsolidated,
     NameCoined,
     NameKind,
     NameText,
@@ -46,6 +48,7 @@ _UNIT_ID: Final = re.compile(r"mem-[0-9a-f]{32}")
 _CONFLICT_ID: Final = re.compile(r"conf-[0-9a-f]{32}")
 _COMPACTION_ID: Final = re.compile(r"comp-[0-9a-f]{32}")
 _DIGEST: Final = re.compile(r"[0-9a-f]{16}")
+_RUN: Final = re.compile(r"[0-9a-f]{16}")
 _CREDENTIAL: Final = re.compile(r"key-[0-9a-f]{16}|jwt-[0-9a-f]{32}")
 # Numbers that an event may hold, and the kind of entry that each must refer to.
 _REFERENCES: Final[dict[str, type[AnyEvent]]] = {
@@ -68,6 +71,7 @@ _REFERENCES: Final[dict[str, type[AnyEvent]]] = {
 _NAMES: Final[dict[str, NameKind]] = {"agent": "agent", "by": "agent", "session": "session", "task": "task"}
 _STATUSES: Final = frozenset(get_args(UnitStatus))
 _REFUSALS: Final = (Forbidden.code, Unauthenticated.code)
+_OF_MANY: Final = UnitsArchived | UnitsRestored | UnitsPurged | MemoryCompacted | MemoryConsolidated
 _TEXTS: Final[dict[type[AnyEvent], type[TextBundle]]] = {
     NameCoined: NameText,
     AgentRegistered: AgentTexts,
@@ -114,6 +118,10 @@ class ForeignEntries:
                     _refuse(line, f"entry {entry.seq} has an authority that there is not")
             case CompactionBegun() as begun:
                 self._check_compaction(begun, entry.seq, line)
+            case EntryWritten(run=run) if not (run is None or _RUN.fullmatch(run)):
+                _refuse(line, f"entry {entry.seq} has an id that no field makes")
+            case UnitsPurged(credential=credential) if not (credential is None or _CREDENTIAL.fullmatch(credential)):
+                _refuse(line, f"entry {entry.seq} says what no field says")
             case AccessRefused() | RetentionSet() as event if not _is_plain(event):
                 _refuse(line, f"entry {entry.seq} says what no field says")
             case UnitCommitted(score=score) if score is not None and not 0 <= score <= 1:
@@ -137,7 +145,7 @@ class ForeignEntries:
         numbers = [(getattr(entry.event, name, None), kind) for name, kind in _REFERENCES.items()]
         if isinstance(entry.event, UnitRecorded):
             numbers += [(relation.target, UnitRecorded) for relation in entry.event.relations]
-        if isinstance(entry.event, UnitsArchived | UnitsRestored | UnitsPurged | MemoryCompacted):
+        if isinstance(entry.event, _OF_MANY):
             numbers += [(unit, UnitRecorded) for unit in entry.event.units]
         for name, kind_of_name in _NAMES.items():
             number = getattr(entry.event, name, None)

@@ -13,6 +13,13 @@ from fieldstone.ports.tokens import TokenCounter
 from fieldstone.retrieval.score import WEIGHTS
 
 
+class MemoryOptions(Struct, frozen=True):
+    """What settings decide about the memories of the OpenWOP host."""
+
+    shared: bool = False  # every agent of the tenant sees what is in them
+    detect_conflicts: bool = False
+
+
 class Options(Struct, frozen=True):
     """What a field's settings decide."""
 
@@ -28,6 +35,7 @@ class Options(Struct, frozen=True):
     cross_session: bool = False
     refuse_secrets: bool = False
     compaction_ratio: float = 5.0
+    memories: MemoryOptions = MemoryOptions()
 
 
 class Models(Struct, frozen=True):

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from fieldstone.core.errors import SecretLeakage
-from fieldstone.core.events import UnitDiscarded, UnitRetracted, UnitsPurged, decode_entry
+from fieldstone.core.events import ReasonText, UnitDiscarded, UnitRetracted, UnitsPurged, decode_entry
 from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
 from fieldstone.field.desk import Desk, Draft
@@ -89,21 +89,28 @@ class Purging:
 
     def __init__(
         self,
-        compaction: int,
+        compaction: int | None,
         units: Sequence[int],
         remade: Sequence[Synthesizing] = (),
         reasons: Mapping[int, Sequence[int]] = MappingProxyType({}),
+        *,
+        why: str | None = None,
+        credential: str | None = None,
     ) -> None:
-        """`reasons`: for each unit the entries that took it back, whose texts may repeat what it said."""
+        """`reasons`: for each unit the entries that took it back, whose texts may repeat what it said. `why` and who
+        where it is no compaction that purges."""
         self._compaction = compaction
         self._units = units
         self._reasons = reasons
+        self._why = why
+        self._credential = credential
         self.remade = remade
         self.event: UnitsPurged | None = None
         self.entry = 0
 
     def texts(self) -> Sequence[str]:
-        return [text for each in self.remade for text in each.texts()]
+        said = [] if self._why is None else [self._why]
+        return [*said, *(text for each in self.remade for text in each.texts())]
 
     def names(self) -> Sequence[tuple[str, str]]:
         return ()
@@ -116,14 +123,17 @@ class Purging:
             return draft, NO_ANSWER
         texts = [*await texts_of(desk, rows), *(seq for row in rows for seq in self._reasons.get(row.seq, ()))]
         self.event = UnitsPurged(
-            compaction=self._compaction, units=tuple(row.seq for row in rows), texts=tuple(sorted(texts))
+            compaction=self._compaction,
+            units=tuple(row.seq for row in rows),
+            texts=tuple(sorted(texts)),
+            credential=self._credential,
         )
-        self.entry = draft.append(self.event)
+        rest = iter(clean)
+        self.entry = draft.append(self.event, None if self._why is None else ReasonText(next(rest)))
         draft.erased += texts
         for row in rows:
             if desk.had_a_dispute(row.seq):
                 await settle(draft, desk, row.seq, "purged")
-        rest = iter(clean)
         for each in self.remade:
             mine = [next(rest) for _ in each.texts()]
             await each.append_to(draft, desk, await each.rows(desk), mine)
@@ -152,6 +162,7 @@ async def texts_of(desk: Desk, rows: Sequence[UnitRow]) -> list[int]:
     """The entries beside which texts of these units lie, or texts that repeat them."""
     seqs = {row.seq for row in rows}
     found = [*seqs, *(row.committed_seq for row in rows if row.committed_seq is not None)]
+    found += [entry.written for entry in (await desk.entries_of(list(seqs))).values()]
     for conflict in await desk.conflicts():
         if seqs & {conflict.unit_a, conflict.unit_b}:
             found.append(conflict.seq)

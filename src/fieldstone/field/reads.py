@@ -197,8 +197,9 @@ class Reads:
         """What is left of a purged unit: when it went, and why."""
         [stored] = await self._state.store.log.read(after=(row.purged_seq or 0) - 1, limit=1)
         entry = decode_entry(stored.body)
-        compaction = entry.event.compaction if isinstance(entry.event, UnitsPurged) else 0
-        told = (await self._state.store.texts.get([compaction])).get(compaction)
+        compaction = entry.event.compaction if isinstance(entry.event, UnitsPurged) else None
+        why = entry.seq if compaction is None else compaction
+        told = (await self._state.store.texts.get([why])).get(why)
         reason = decode_texts(told.body, ReasonText).reason if told else ""
         tombstone = {"unit_id": row.id, "deleted_at": timestamp(entry.at_ms), "reason": reason}
         return UnitPurged(extra={"tombstone": tombstone})

@@ -8,10 +8,10 @@ from msgspec import Struct
 from fieldstone.core.events import (
     ContextAttuned,
     Entry,
-    HintText,
+    EntryWritten,
     NameCoined,
-    NameText,
     TextBundle,
+    bundle_type,
     decode_entry,
     decode_texts,
 )
@@ -70,11 +70,11 @@ async def _changes(
 
 
 def _needs_texts(entry: Entry) -> bool:
-    return isinstance(entry.event, NameCoined | ContextAttuned)
+    return isinstance(entry.event, NameCoined | ContextAttuned | EntryWritten)
 
 
 def _bundle(entry: Entry, texts: dict[int, StoredText]) -> TextBundle | None:
     stored = texts.get(entry.seq)
     if stored is None:
         return None
-    return decode_texts(stored.body, NameText if isinstance(entry.event, NameCoined) else HintText)
+    return decode_texts(stored.body, bundle_type(entry.event))

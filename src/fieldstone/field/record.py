@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from fieldstone.core.access import Caller
 from fieldstone.core.authority import RECORD_COMMITTED, RECORD_DIRECTIVE, RECORD_DRAFT, check_authority
 from fieldstone.core.errors import Forbidden, RateLimited
 from fieldstone.core.events import LoggedRelation, UnitRecorded, UnitTexts
@@ -57,7 +58,7 @@ class Recording:
         check_authority(author.authority, needed, f"RECORD of a {request.mode} unit")
         if request.type == "human_directive":
             check_authority(author.authority, RECORD_DIRECTIVE, "RECORD of a human_directive")
-        self._check_quota(desk)
+        check_quota(desk, message.caller)
         draft = desk.draft(message.epoch)
         texts, session, task = self._arrange(clean)
         if session is not None and desk.is_closed_to(await desk.number("session", session), author):
@@ -90,14 +91,6 @@ class Recording:
             conflicts = await relate(draft, desk, self._ids, author, seq, request.type, logged, texts.descriptions)
         return draft, Accepted(unit_id, draft.epoch, tuple(conflicts))
 
-    def _check_quota(self, desk: Desk) -> None:
-        caller = self.message.caller
-        if caller.quota_units is not None and desk.units_by(caller.credential) >= caller.quota_units:
-            raise RateLimited(
-                f"This key's quota of {caller.quota_units} units is used up.",
-                suggested_action="Ask the operator for a larger quota.",
-            )
-
     def _arrange(self, clean: Sequence[CleanText]) -> tuple[UnitTexts, CleanText | None, CleanText | None]:
         """The clean texts back in their places, in the order in which `texts` and `names` gave them."""
         rest = iter(clean)
@@ -115,3 +108,12 @@ class Recording:
         session = None if self.message.session_id is None else next(rest)
         task = None if intent.task_id is None else next(rest)
         return texts, session, task
+
+
+def check_quota(desk: Desk, caller: Caller, *, more: int = 0) -> None:
+    """`more`: units of the same request that are counted already."""
+    if caller.quota_units is not None and desk.units_by(caller.credential) + more >= caller.quota_units:
+        raise RateLimited(
+            f"This key's quota of {caller.quota_units} units is used up.",
+            suggested_action="Ask the operator for a larger quota.",
+        )

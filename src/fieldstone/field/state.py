@@ -12,7 +12,7 @@ from fieldstone.core.events import AgentTexts, decode_entry, decode_texts
 from fieldstone.field.recent import RecentReads
 from fieldstone.ports.log import Head
 from fieldstone.ports.store import Store
-from fieldstone.ports.views import Change, DropGuard, KeepHint, PutAgent, PutConflict, PutGuard
+from fieldstone.ports.views import Change, DropGuard, KeepHint, PutAgent, PutConflict, PutEntry, PutGuard
 from fieldstone.projections.columns import UnitColumns
 from fieldstone.projections.names import Names
 from fieldstone.projections.relations import Relations
@@ -34,6 +34,7 @@ class FieldState:
         self.sessions = Sessions()
         self.recent = RecentReads()
         self.guards: set[PutGuard] = set()
+        self.memories: set[int] = set()  # sessions that are memories of the OpenWOP host
         self.rewriting = asyncio.Lock()  # whoever moves or rewrites stored texts: a sweep, or a step of a compaction
         self._disputed: set[int] = set()
         self._disputes: set[tuple[int, int]] = set()
@@ -42,6 +43,7 @@ class FieldState:
         self.head = Head(0, b"")
         self.epoch = 0
         self._epoch_waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._moved = asyncio.Event()  # the log has grown; each time another one
 
     @classmethod
     async def load(cls, store: Store, *, cross_session: bool = False) -> "FieldState":
@@ -60,12 +62,14 @@ class FieldState:
         relations = Relations(await self.store.views.relations())
         sessions = Sessions(await self.store.views.members())
         guards = set(await self.store.views.guards())
+        memories = set(await self.store.views.memories())
         disputes = {_pair(row.unit_a, row.unit_b) for row in await self.store.views.conflicts()}
         recent = await RecentReads.read_back(self.store.log, head.seq)
         await self._load_agents()
         # All of it is read: a store that cannot be read leaves what was published.
         self.head, self.hints, self.columns, self.relations = head, hints, columns, relations
         self.sessions, self._disputes, self.recent, self.guards = sessions, disputes, recent, guards
+        self.memories = memories
         self._disputed = {unit for pair in disputes for unit in pair}
         self.publish_epoch(epoch)
 
@@ -87,6 +91,8 @@ class FieldState:
             if isinstance(change, PutConflict):
                 self._disputes.add(_pair(change.row.unit_a, change.row.unit_b))
                 self._disputed.update((change.row.unit_a, change.row.unit_b))
+            elif isinstance(change, PutEntry):
+                self.memories.add(change.row.session)
             elif isinstance(change, PutGuard):
                 self.guards.add(change)
             elif isinstance(change, DropGuard):
@@ -106,10 +112,17 @@ class FieldState:
 
     def publish_epoch(self, epoch: int) -> None:
         self.epoch = epoch
+        self._moved.set()
+        self._moved = asyncio.Event()
         for waiter in [waiter for waiter in self._epoch_waiters if waiter[0] <= epoch]:
             self._epoch_waiters.remove(waiter)
             if not waiter[1].done():
                 waiter[1].set_result(None)
+
+    async def passed(self, seq: int) -> None:
+        """Return when the log has come further than this entry."""
+        while self.head.seq <= seq:
+            await self._moved.wait()
 
     async def epoch_reached(self, epoch: int, *, timeout_ms: int) -> bool:
         if self.epoch >= epoch:

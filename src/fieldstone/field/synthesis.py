@@ -11,6 +11,8 @@ from msgspec import Struct
 from fieldstone.core.events import (
     AgentRegistered,
     AgentTexts,
+    EntryTexts,
+    EntryWritten,
     LoggedRelation,
     MemoryCompacted,
     UnitRecorded,
@@ -28,6 +30,8 @@ from fieldstone.ports.views import UnitRow
 from fieldstone.ports.world import Ids
 
 MOST_NAMED_SOURCES: Final = 100  # as OpenWOP has it: above, they are counted
+PROVENANCE_TAG: Final = "compacted-from:"
+HOLDS_A_SECRET: Final = "its synthesis holds a secret"
 
 
 class Group(Struct, frozen=True):
@@ -48,8 +52,10 @@ class Synthesizing:
     message = None  # nobody speaks as the Field
     brings_news = True  # a summariser's words
 
-    def __init__(self, compaction: int, group: Group, ids: Ids, *, archives: bool = True) -> None:
+    def __init__(self, compaction: int | None, group: Group, ids: Ids, *, run: str, archives: bool = True) -> None:
+        """`run`: the id of the compaction, which a synthesis of entries bears in a tag."""
         self._compaction = compaction
+        self._run = run
         self._group = group
         self._ids = ids
         self._archives = archives  # False: the originals are archived already, and get another synthesis
@@ -71,6 +77,7 @@ class Synthesizing:
             f"Made from {len(group.said)} units of {agents}, of which {group.quoted} are quoted.",
             FIELD_AGENT_ID,  # its id
             FIELD_AGENT_ID,  # and its role
+            f"{PROVENANCE_TAG}{self._run}",
             *group.ids,
         )
 
@@ -90,7 +97,7 @@ class Synthesizing:
         return [await desk.unit_at(seq) for seq in self._group.units]
 
     async def append_to(self, draft: Draft, desk: Desk, rows: Sequence[UnitRow], clean: Sequence[CleanText]) -> None:
-        content, purpose, reasoning, name, role, *targets = clean
+        content, purpose, reasoning, name, role, tag, *targets = clean
         agent, registration = await field_agent(draft, desk, name, role)
         said = [row for row in rows if row.seq in set(self._group.said)]
         scores = [row.score for row in said if row.score is not None]
@@ -117,7 +124,8 @@ class Synthesizing:
                 descriptions=(None,) * len(rows),
             ),
         )
-        if self._archives:
+        await self._append_entry(draft, desk, rows, tag)
+        if self._archives and self._compaction is not None:
             seqs = tuple(row.seq for row in rows)
             self.entry = draft.append(UnitsArchived(compaction=self._compaction, units=seqs, into=self.unit))
             draft.erased += seqs
@@ -129,6 +137,18 @@ class Synthesizing:
                 units=tuple(row.seq for row in rows) if len(rows) <= MOST_NAMED_SOURCES else (),
                 bytes=len(content.encode()),
             )
+        )
+
+    async def _append_entry(self, draft: Draft, desk: Desk, rows: Sequence[UnitRow], tag: CleanText) -> None:
+        """What is made from entries of a memory is one, and lives as long as the first of them."""
+        entries = (await desk.entries_of([row.seq for row in rows])).values()
+        if not entries:
+            return
+        expires = [entry.expires_ms for entry in entries if entry.expires_ms is not None]
+        session = next(iter(entries)).session
+        draft.append(
+            EntryWritten(unit=self.unit, session=session, expires_ms=min(expires, default=None)),
+            EntryTexts(tags=(tag,)),
         )
 
 

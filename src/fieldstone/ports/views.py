@@ -17,6 +17,7 @@ from fieldstone.core.vocabulary import (
     ConflictStatus,
     ConflictType,
     DetectedBy,
+    FeedKind,
     Guard,
     Mode,
     RelationType,
@@ -104,6 +105,32 @@ class CompactionRow(NamedTuple):
     syntheses: int
     bytes: int
     ended_seq: int | None
+
+
+class EntryRow(NamedTuple):
+    """A unit that is an entry of an OpenWOP memory."""
+
+    unit: int
+    session: int
+    written: int  # the entry of the log that says so; its id and tags lie beside that
+    digest: bytes | None = None  # of an id of its own, keyed; None: its unit's id is its id
+    expires_ms: int | None = None
+    run: str | None = None
+    archived_seq: int | None = None  # since when it is no longer listed, and still there
+    gone_seq: int | None = None  # since when it is no more
+
+    @property
+    def listed(self) -> bool:
+        return self.archived_seq is None and self.gone_seq is None
+
+
+class FeedRow(NamedTuple):
+    """An event that is told to others as it happens."""
+
+    seq: int
+    kind: FeedKind
+    at_ms: int
+    unit: int | None
 
 
 class ConflictRow(NamedTuple):
@@ -217,6 +244,42 @@ class DropGuard(NamedTuple):
     guard: Guard
 
 
+class PutEntry(NamedTuple):
+    row: EntryRow
+    tags: Sequence[bytes] = ()  # keyed digests, also of who wrote it
+
+
+class RelabelEntry(NamedTuple):
+    """The text beside the entry of the log was rewritten: it is found by other digests from now on."""
+
+    written: int
+    digest: bytes | None
+    tags: Sequence[bytes]
+
+
+class ShelveEntries(NamedTuple):
+    """Units that may be entries were archived."""
+
+    units: Sequence[int]
+    seq: int
+
+
+class ReturnEntries(NamedTuple):
+    units: Sequence[int]
+
+
+class RemoveEntries(NamedTuple):
+    """Units that may be entries are no more: retracted, replaced, or purged. Of what is purged no digest stays."""
+
+    units: Sequence[int]
+    seq: int
+    purged: bool = False
+
+
+class PutFeed(NamedTuple):
+    row: FeedRow
+
+
 class PutMember(NamedTuple):
     """The session is closed from the first one on, and stays so."""
 
@@ -251,6 +314,12 @@ Change = (
     | EndCompaction
     | PutGuard
     | DropGuard
+    | PutEntry
+    | RelabelEntry
+    | ShelveEntries
+    | ReturnEntries
+    | RemoveEntries
+    | PutFeed
     | PutMember
     | DropMember
     | KeepHint
@@ -304,6 +373,44 @@ class Views(Protocol):
 
     async def guards(self) -> Sequence[PutGuard]:
         """Which units are held or pinned, by unit and guard."""
+        ...
+
+    async def entry(self, session: int, digest: bytes) -> EntryRow | None:
+        """The newest entry of the memory that has this id of its own."""
+        ...
+
+    async def entries_of(self, units: Sequence[int]) -> dict[int, EntryRow]:
+        """Those of the units that are entries."""
+        ...
+
+    async def entries(
+        self,
+        session: int,
+        *,
+        before: int | None = None,
+        limit: int,
+        tag: bytes | None = None,
+        every: bool = False,
+    ) -> Sequence[EntryRow]:
+        """Newest first, of units before this one. With `every` also those that are no longer listed."""
+        ...
+
+    async def memories(self) -> dict[int, int]:
+        """How many entries each memory lists, by its session."""
+        ...
+
+    async def expired_entries(self, at_ms: int, *, limit: int) -> Sequence[EntryRow]:
+        """Entries past their time that are still there, archived or not."""
+        ...
+
+    async def feed(
+        self, *, after: int, limit: int, kinds: Sequence[FeedKind] | None = None, since_ms: int | None = None
+    ) -> Sequence[FeedRow]:
+        """By seq, ascending; of these kinds, and not before that time."""
+        ...
+
+    async def feed_of(self, unit: int, kind: FeedKind) -> FeedRow | None:
+        """The newest event of the kind that is about the unit."""
         ...
 
     async def members(self) -> Sequence[MemberRow]:

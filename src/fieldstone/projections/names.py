@@ -3,7 +3,7 @@
 from hashlib import blake2b
 from typing import Final
 
-from fieldstone.core.events import AgentTexts, NameKind, NameText, decode_texts
+from fieldstone.core.events import AgentTexts, LabelKind, NameKind, NameText, decode_texts
 from fieldstone.ports.log import ContentStore
 from fieldstone.ports.views import Views
 
@@ -22,7 +22,7 @@ class Names:
         self._names: dict[int, str] = {}
         self._roles: dict[int, str] = {}
 
-    def digest(self, kind: NameKind, name: str) -> bytes:
+    def digest(self, kind: NameKind | LabelKind, name: str) -> bytes:
         return blake2b(f"{kind}\0{name}".encode(), key=self._key, digest_size=16).digest()
 
     def cached_number(self, kind: NameKind, name: str) -> int | None:

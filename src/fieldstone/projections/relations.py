@@ -37,6 +37,16 @@ class Relations:
     def elaborating(self, unit: int) -> Sequence[int]:
         return self._elaborating.get(unit, ())
 
+    def originals_of(self, unit: int) -> set[int]:
+        """Everything that went into it, through as many steps as there are."""
+        found: set[int] = set()
+        waiting = [unit]
+        while waiting:
+            new = set(self.elaborated_by(waiting.pop())) - found
+            found |= new
+            waiting += new
+        return found
+
     def derived_from(self, ancestor: int) -> set[int]:
         """Everything that was made from the unit, and from what was made from it."""
         found: set[int] = set()

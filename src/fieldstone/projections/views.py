@@ -16,7 +16,11 @@ from fieldstone.core.events import (
     ContentReplaced,
     ContextAttuned,
     Entry,
+    EntryTexts,
+    EntryWritten,
+    LabelKind,
     MemoryCompacted,
+    MemoryConsolidated,
     NameCoined,
     NameKind,
     NameText,
@@ -51,6 +55,8 @@ from fieldstone.ports.views import (
     DropGuard,
     DropMember,
     EndCompaction,
+    EntryRow,
+    FeedRow,
     KeepHint,
     MarkEcho,
     MemberRow,
@@ -59,22 +65,28 @@ from fieldstone.ports.views import (
     PutAgent,
     PutCompaction,
     PutConflict,
+    PutEntry,
+    PutFeed,
     PutGuard,
     PutMember,
     PutName,
     PutRelation,
     PutUnit,
+    RelabelEntry,
     RelationRow,
+    RemoveEntries,
     ReplaceName,
     ResolveConflict,
     RestoreUnits,
+    ReturnEntries,
     SetUnitStatus,
+    ShelveEntries,
     UnitRow,
 )
 
 NOBODY = 0
 
-NameDigest = Callable[[NameKind, str], bytes]
+NameDigest = Callable[[NameKind | LabelKind, str], bytes]
 
 
 def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> Sequence[Change]:  # noqa: C901 (one case an event)
@@ -85,9 +97,9 @@ def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> 
         case UnitCommitted(unit=unit, score=score):
             return (CommitUnit(unit, entry.epoch, entry.seq, score),)
         case UnitDiscarded(unit=unit) | UnitRetracted(unit=unit):
-            return (SetUnitStatus(unit, "retracted"),)
+            return (SetUnitStatus(unit, "retracted"), RemoveEntries((unit,), entry.seq))
         case UnitSuperseded(unit=unit):
-            return (SetUnitStatus(unit, "superseded"),)
+            return (SetUnitStatus(unit, "superseded"), RemoveEntries((unit,), entry.seq))
         case UnitContested(unit=unit):
             return (SetUnitStatus(unit, "contested"),)
         case UnitReinstated(unit=unit) | UnitEnriched(unit=unit):
@@ -105,6 +117,8 @@ def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> 
             )
         case ContentReplaced(entry=seq, name=replaced):
             # In a rebuild the name's own entry meets the text that is there now.
+            if isinstance(texts, EntryTexts):
+                return (RelabelEntry(seq, *_labels(texts, name_digest)),)
             if replaced is None or not isinstance(texts, NameText):
                 return ()
             return (ReplaceName(NameRow(seq, replaced, name_digest(replaced, texts.name))),)
@@ -125,11 +139,17 @@ def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> 
         case ContextAttuned():
             return (KeepHint(entry.seq),) if texts is not None else ()
         case UnitsArchived(units=units):
-            return (ArchiveUnits(units, entry.epoch),)
+            return (ArchiveUnits(units, entry.epoch), ShelveEntries(units, entry.seq))
         case UnitsRestored(units=units):
-            return (RestoreUnits(units),)
+            return (RestoreUnits(units), ReturnEntries(units))
         case UnitsPurged(units=units):
-            return (PurgeUnits(units, entry.seq),)
+            return (PurgeUnits(units, entry.seq), RemoveEntries(units, entry.seq, purged=True))
+        case EntryWritten():
+            return _entry(entry, event, texts, name_digest)
+        case MemoryCompacted(output=output):
+            return (PutFeed(FeedRow(entry.seq, "memory.compacted", entry.at_ms, output)),)
+        case MemoryConsolidated():
+            return (PutFeed(FeedRow(entry.seq, "agent.memory.consolidated", entry.at_ms, None)),)
         case CompactionBegun(id=compaction_id, strategy=strategy):
             return (PutCompaction(CompactionRow(entry.seq, compaction_id, strategy, "running", 0, 0, 0, None)),)
         case CompactionEnded(compaction=compaction, state=state, units=count, syntheses=syntheses, bytes=size):
@@ -138,7 +158,7 @@ def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> 
             return (PutGuard(unit, guard),)
         case UnitUnguarded(unit=unit, guard=guard):
             return (DropGuard(unit, guard),)
-        case ClockRaised() | ConflictsListed() | AccessRefused() | MemoryCompacted() | RetentionSet():
+        case ClockRaised() | ConflictsListed() | AccessRefused() | RetentionSet():
             return ()
         case _:
             assert_never(event)
@@ -163,6 +183,18 @@ def _unit_row(entry: Entry, event: UnitRecorded) -> UnitRow:
         None,
         event.trust,
     )
+
+
+def _entry(entry: Entry, event: EntryWritten, texts: TextBundle | None, name_digest: NameDigest) -> Sequence[Change]:
+    digest, tags = _labels(texts, name_digest) if isinstance(texts, EntryTexts) else (None, ())
+    row = EntryRow(event.unit, event.session, entry.seq, digest, event.expires_ms, event.run)
+    return (PutEntry(row, tags), PutFeed(FeedRow(entry.seq, "memory.written", entry.at_ms, event.unit)))
+
+
+def _labels(texts: EntryTexts, name_digest: NameDigest) -> tuple[bytes | None, tuple[bytes, ...]]:
+    tags = {name_digest("tag", tag) for tag in texts.tags}
+    sources = {name_digest("source", source) for source in (texts.node_id, texts.agent_id) if source is not None}
+    return (None if texts.id is None else name_digest("entry", texts.id)), tuple(sorted(tags | sources))
 
 
 def _relations(source: int, event: UnitRecorded) -> list[PutRelation]:

@@ -43,6 +43,9 @@ class SeededIds:
     def compaction(self) -> str:
         return f"comp-{self._next()}"
 
+    def run(self) -> str:
+        return f"run-{self._next()}"
+
     def salt(self) -> bytes:
         return sha256(self._next().encode()).digest()[:SALT_BYTES]
 

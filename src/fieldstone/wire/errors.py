@@ -21,13 +21,20 @@ HTTP_STATUS: Final[dict[type[FieldError], int]] = {
     errors.AgentNotRegistered: 403,
     errors.UnitNotFound: 404,
     errors.ConflictNotFound: 404,
+    errors.ThreadNotFound: 404,
+    errors.RunNotFound: 404,
+    errors.UnknownStream: 404,
     errors.NotFound: 404,
     errors.MethodNotAllowed: 405,
     errors.AgentIdTaken: 409,
     errors.InvalidTransition: 409,
     errors.CompactionRunning: 409,
+    errors.SeqConflict: 409,
     errors.UnitPurged: 410,
+    errors.StreamCompacted: 410,
     errors.SecretLeakage: 422,
+    errors.CompactionRedactionFailed: 422,
+    errors.TokenBudgetExceeded: 422,
     errors.RateLimited: 429,
     errors.InternalError: 500,
     errors.UnsupportedOperation: 501,
@@ -36,7 +43,7 @@ HTTP_STATUS: Final[dict[type[FieldError], int]] = {
     errors.StorageFull: 507,
 }
 
-EXTRAS: Final = ("tombstone", "compaction_id")
+EXTRAS: Final = ("tombstone", "compaction_id", "head", "floor", "details")
 # Requests whose refusal is told in the words of their answer, too.
 _REJECTING: Final = ("RECORD", "REGISTER")
 
@@ -51,6 +58,9 @@ class ErrorBody(Struct, frozen=True):
     rejection_reason: str | UnsetType = UNSET
     tombstone: Any = UNSET
     compaction_id: Any = UNSET
+    head: Any = UNSET
+    floor: Any = UNSET
+    details: Any = UNSET
 
 
 def error_body(error: FieldError, operation: str | None) -> ErrorBody:

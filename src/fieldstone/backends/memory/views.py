@@ -1,13 +1,14 @@
 """View rows in dictionaries."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, assert_never
 
 from fieldstone.core.events import NameKind
 from fieldstone.core.limits import DEFAULT_AUTHORITY
-from fieldstone.core.vocabulary import ConflictStatus
+from fieldstone.core.vocabulary import ConflictStatus, FeedKind
 from fieldstone.ports.views import (
     AgentRow,
     ArchiveUnits,
@@ -18,6 +19,8 @@ from fieldstone.ports.views import (
     DropGuard,
     DropMember,
     EndCompaction,
+    EntryRow,
+    FeedRow,
     KeepHint,
     MarkEcho,
     MemberRow,
@@ -26,16 +29,22 @@ from fieldstone.ports.views import (
     PutAgent,
     PutCompaction,
     PutConflict,
+    PutEntry,
+    PutFeed,
     PutGuard,
     PutMember,
     PutName,
     PutRelation,
     PutUnit,
+    RelabelEntry,
     RelationRow,
+    RemoveEntries,
     ReplaceName,
     ResolveConflict,
     RestoreUnits,
+    ReturnEntries,
     SetUnitStatus,
+    ShelveEntries,
     UnitBatch,
     UnitRow,
     unit_batch,
@@ -53,6 +62,9 @@ class MemoryViews:
         self._members: set[MemberRow] = set()
         self._compactions: dict[int, CompactionRow] = {}
         self._guards: set[PutGuard] = set()
+        self._entries: dict[int, EntryRow] = {}
+        self._tags: set[tuple[int, bytes, int]] = set()  # session, digest, unit
+        self._feed: dict[int, FeedRow] = {}
         self._hints: dict[int, None] = {}
 
     async def name(self, of: NameKind, digest: bytes) -> int | None:
@@ -97,6 +109,43 @@ class MemoryViews:
     async def guards(self) -> Sequence[PutGuard]:
         return sorted(self._guards)
 
+    async def entry(self, session: int, digest: bytes) -> EntryRow | None:
+        found = [row for row in self._entries.values() if row.session == session and row.digest == digest]
+        return max(found, default=None)
+
+    async def entries_of(self, units: Sequence[int]) -> dict[int, EntryRow]:
+        return {unit: self._entries[unit] for unit in units if unit in self._entries}
+
+    async def entries(
+        self,
+        session: int,
+        *,
+        before: int | None = None,
+        limit: int,
+        tag: bytes | None = None,
+        every: bool = False,
+    ) -> Sequence[EntryRow]:
+        newest_first = sorted((row for row in self._entries.values() if row.session == session), reverse=True)
+        found = (row for row in newest_first if before is None or row.unit < before)
+        found = (row for row in found if every or row.listed)
+        return list(islice((row for row in found if tag is None or (session, tag, row.unit) in self._tags), limit))
+
+    async def memories(self) -> dict[int, int]:
+        return dict(sorted(Counter(row.session for row in self._entries.values() if row.listed).items()))
+
+    async def expired_entries(self, at_ms: int, *, limit: int) -> Sequence[EntryRow]:
+        there = (row for row in self._entries.values() if row.expires_ms is not None and row.gone_seq is None)
+        return sorted((row for row in there if (row.expires_ms or 0) <= at_ms), key=_by_expiry)[:limit]
+
+    async def feed(
+        self, *, after: int, limit: int, kinds: Sequence[FeedKind] | None = None, since_ms: int | None = None
+    ) -> Sequence[FeedRow]:
+        wanted = (row for row in self._feed.values() if row.seq > after and (kinds is None or row.kind in kinds))
+        return list(islice((row for row in wanted if since_ms is None or row.at_ms >= since_ms), limit))
+
+    async def feed_of(self, unit: int, kind: FeedKind) -> FeedRow | None:
+        return max((row for row in self._feed.values() if row.unit == unit and row.kind == kind), default=None)
+
     async def members(self) -> Sequence[MemberRow]:
         return sorted(self._members)
 
@@ -115,6 +164,9 @@ class MemoryViews:
             *sorted(self._members),
             *self._compactions.values(),
             *sorted(self._guards),
+            *self._entries.values(),
+            *sorted(self._tags),
+            *self._feed.values(),
         ]
         for row in rows:
             digest.update(repr(tuple(row)).encode())
@@ -159,6 +211,22 @@ class MemoryViews:
                 self._guards.add(change)
             case DropGuard(unit, guard):
                 self._guards.discard(PutGuard(unit, guard))
+            case PutEntry(row, tags):
+                self._entries[row.unit] = row
+                self._tags.update((row.session, tag, row.unit) for tag in tags)
+            case RelabelEntry():
+                self._relabel(change)
+            case ShelveEntries(units, seq):
+                self._set_entries(units, archived_seq=seq)
+            case ReturnEntries(units):
+                self._set_entries(units, archived_seq=None)
+            case RemoveEntries(units, seq, purged):
+                self._set_entries([unit for unit in units if self._is_there(unit)], gone_seq=seq)
+                if purged:
+                    self._set_entries(units, digest=None)
+                    self._tags = {tag for tag in self._tags if tag[2] not in units}
+            case PutFeed(told):
+                self._feed[told.seq] = told
             case PutMember(member):
                 self._members.add(member)
             case DropMember(member):
@@ -174,6 +242,20 @@ class MemoryViews:
     def _set(self, units: Sequence[int], **fields: Any) -> None:
         for unit in units:
             self._units[unit] = self._units[unit]._replace(**fields)
+
+    def _is_there(self, unit: int) -> bool:
+        return unit in self._entries and self._entries[unit].gone_seq is None
+
+    def _set_entries(self, units: Sequence[int], **fields: Any) -> None:
+        for unit in units:
+            if unit in self._entries:
+                self._entries[unit] = self._entries[unit]._replace(**fields)
+
+    def _relabel(self, change: RelabelEntry) -> None:
+        for row in [row for row in self._entries.values() if row.written == change.written]:
+            self._entries[row.unit] = row._replace(digest=change.digest)
+            self._tags = {each for each in self._tags if each[2] != row.unit}
+            self._tags.update((row.session, tag, row.unit) for tag in change.tags)
 
     def _commit(self, change: CommitUnit) -> None:
         row = self._units[change.unit]
@@ -194,6 +276,10 @@ class MemoryViews:
             resolved_seq=change.resolved_seq,
             resolved_epoch=change.resolved_epoch,
         )
+
+
+def _by_expiry(row: EntryRow) -> tuple[int, int]:
+    return row.expires_ms or 0, row.unit
 
 
 def _columns(row: UnitRow) -> Sequence[object]:

@@ -255,3 +255,98 @@ DELETE FROM vectors WHERE position IN
 
 -- name: scan_blocks
 SELECT position, seqs, scales, codes FROM vectors WHERE position BETWEEN ? AND ? ORDER BY position LIMIT ?;
+
+-- name: put_entry
+INSERT INTO entries (position, session, written, digest, expires_ms, run, archived_seq, gone_seq)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: put_entry_tag
+INSERT INTO entry_tags (session, digest, entry) VALUES (?, ?, ?);
+
+-- name: drop_entry_tags
+DELETE FROM entry_tags WHERE entry IN
+    (SELECT position FROM entries WHERE written = ?1 AND position > ?2 AND position <= ?3);
+
+-- name: drop_tags_of
+DELETE FROM entry_tags WHERE entry = ?;
+
+-- name: find_written
+SELECT position, session FROM entries WHERE written = ? AND position > ? AND position <= ?;
+
+-- name: relabel_entry
+UPDATE entries SET digest = ? WHERE position = ?;
+
+-- name: has_entries
+SELECT 1 FROM entries WHERE position > ? AND position <= ? LIMIT 1;
+
+-- name: shelve_entry
+UPDATE entries SET archived_seq = ? WHERE position = ?;
+
+-- name: remove_entry
+-- The first time counts: an entry that was replaced and then purged was gone before.
+UPDATE entries SET gone_seq = coalesce(gone_seq, ?) WHERE position = ?;
+
+-- name: find_entry
+SELECT position & 0xffffffff, session & 0xffffffff, written, digest, expires_ms, run, archived_seq, gone_seq
+    FROM entries WHERE session = ? AND digest = ? ORDER BY position DESC LIMIT 1;
+
+-- name: get_entry
+SELECT position & 0xffffffff, session & 0xffffffff, written, digest, expires_ms, run, archived_seq, gone_seq
+    FROM entries WHERE position = ?;
+
+-- name: listed_entries
+SELECT position & 0xffffffff, session & 0xffffffff, written, digest, expires_ms, run, archived_seq, gone_seq
+    FROM entries INDEXED BY entries_listed
+    WHERE session = ? AND position < ? AND archived_seq IS NULL AND gone_seq IS NULL ORDER BY position DESC LIMIT ?;
+
+-- name: every_entry
+SELECT position & 0xffffffff, session & 0xffffffff, written, digest, expires_ms, run, archived_seq, gone_seq
+    FROM entries INDEXED BY entries_by_session WHERE session = ? AND position < ? ORDER BY position DESC LIMIT ?;
+
+-- name: tagged_entries
+SELECT e.position & 0xffffffff, e.session & 0xffffffff, e.written, e.digest, e.expires_ms, e.run, e.archived_seq,
+       e.gone_seq
+    FROM entry_tags t CROSS JOIN entries e ON e.position = t.entry
+    WHERE t.session = ?1 AND t.digest = ?4 AND t.entry < ?2
+      AND (?5 OR (e.archived_seq IS NULL AND e.gone_seq IS NULL))
+    ORDER BY t.entry DESC LIMIT ?3;
+
+-- name: count_memories
+SELECT session & 0xffffffff, count(*) FROM entries INDEXED BY entries_listed
+    WHERE session > ? AND session <= ? AND archived_seq IS NULL AND gone_seq IS NULL GROUP BY session;
+
+-- name: expired_entries
+SELECT position & 0xffffffff, session & 0xffffffff, written, digest, expires_ms, run, archived_seq, gone_seq
+    FROM entries INDEXED BY entries_expiring
+    WHERE expires_ms IS NOT NULL AND gone_seq IS NULL AND expires_ms <= ? AND position > ? AND position <= ?
+    ORDER BY expires_ms, position LIMIT ?;
+
+-- name: all_entries
+SELECT position & 0xffffffff, session & 0xffffffff, written, digest, expires_ms, run, archived_seq, gone_seq
+    FROM entries WHERE position > ? AND position <= ? ORDER BY position;
+
+-- name: all_entry_tags
+SELECT session & 0xffffffff, digest, entry & 0xffffffff FROM entry_tags
+    WHERE session > ? AND session <= ? ORDER BY session, digest, entry;
+
+-- name: put_feed
+INSERT INTO feed (position, kind, at_ms, unit) VALUES (?, ?, ?, ?);
+
+-- name: all_feed
+SELECT position & 0xffffffff, kind, at_ms, unit FROM feed WHERE position > ? AND position <= ? ORDER BY position;
+
+-- name: read_feed
+SELECT position & 0xffffffff, kind, at_ms, unit FROM feed
+    WHERE position > ? AND position <= ? AND at_ms >= ? ORDER BY position LIMIT ?;
+
+-- name: read_feed_of_kind
+SELECT position & 0xffffffff, kind, at_ms, unit FROM feed INDEXED BY feed_by_kind
+    WHERE position >> 32 = ? AND kind = ? AND position > ? AND at_ms >= ? ORDER BY position LIMIT ?;
+
+-- name: first_in_feed
+-- Clocks may be set back: it is the first of all that are late enough, not the one that is early enough.
+SELECT min(position) FROM feed INDEXED BY feed_by_time WHERE position >> 32 = ? AND at_ms >= ?;
+
+-- name: feed_of_unit
+SELECT position & 0xffffffff, kind, at_ms, unit FROM feed INDEXED BY feed_by_unit
+    WHERE position >> 32 = ? AND unit = ? AND kind = ? ORDER BY position DESC LIMIT 1;

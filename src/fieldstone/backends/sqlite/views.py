@@ -8,7 +8,7 @@ import apsw
 
 from fieldstone.backends.sqlite.log import SQL, Span
 from fieldstone.core.events import NameKind
-from fieldstone.core.vocabulary import ConflictStatus
+from fieldstone.core.vocabulary import ConflictStatus, FeedKind
 from fieldstone.ports.views import (
     AgentRow,
     ArchiveUnits,
@@ -19,6 +19,8 @@ from fieldstone.ports.views import (
     DropGuard,
     DropMember,
     EndCompaction,
+    EntryRow,
+    FeedRow,
     KeepHint,
     MarkEcho,
     MemberRow,
@@ -26,16 +28,22 @@ from fieldstone.ports.views import (
     PutAgent,
     PutCompaction,
     PutConflict,
+    PutEntry,
+    PutFeed,
     PutGuard,
     PutMember,
     PutName,
     PutRelation,
     PutUnit,
+    RelabelEntry,
     RelationRow,
+    RemoveEntries,
     ReplaceName,
     ResolveConflict,
     RestoreUnits,
+    ReturnEntries,
     SetUnitStatus,
+    ShelveEntries,
     UnitBatch,
     UnitRow,
     unit_batch,
@@ -50,6 +58,9 @@ _ALL_ROWS: Final = (
     "all_members",
     "all_compactions",
     "all_guards",
+    "all_entries",
+    "all_entry_tags",
+    "all_feed",
 )
 
 
@@ -110,6 +121,66 @@ class SqliteViews:
     async def guards(self) -> Sequence[PutGuard]:
         return [PutGuard(*row) for row in self._all("all_guards")]
 
+    async def entry(self, session: int, digest: bytes) -> EntryRow | None:
+        for row in self._near.execute(SQL["find_entry"], (self._span.position(session), digest)):
+            return EntryRow(*row)
+        return None
+
+    async def entries_of(self, units: Sequence[int]) -> dict[int, EntryRow]:
+        found: dict[int, EntryRow] = {}
+        for unit in units:
+            for row in self._near.execute(SQL["get_entry"], (self._span.position(unit),)):
+                found[unit] = EntryRow(*row)
+        return found
+
+    async def entries(
+        self,
+        session: int,
+        *,
+        before: int | None = None,
+        limit: int,
+        tag: bytes | None = None,
+        every: bool = False,
+    ) -> Sequence[EntryRow]:
+        end = self._span.end + 1 if before is None else self._span.position(before)
+        bounds = (self._span.position(session), end, limit)
+        if tag is not None:
+            rows = self._near.execute(SQL["tagged_entries"], (*bounds, tag, every))
+        else:
+            rows = self._near.execute(SQL["every_entry" if every else "listed_entries"], bounds)
+        return [EntryRow(*row) for row in rows]
+
+    async def memories(self) -> dict[int, int]:
+        return dict(self._all("count_memories"))
+
+    async def expired_entries(self, at_ms: int, *, limit: int) -> Sequence[EntryRow]:
+        rows = self._near.execute(SQL["expired_entries"], (at_ms, self._span.base, self._span.end, limit))
+        return [EntryRow(*row) for row in rows]
+
+    async def feed(
+        self, *, after: int, limit: int, kinds: Sequence[FeedKind] | None = None, since_ms: int | None = None
+    ) -> Sequence[FeedRow]:
+        start, since = self._span.position(after), _EARLIEST_MS if since_ms is None else since_ms
+        if since_ms is not None:
+            first: int | None = self._near.execute(SQL["first_in_feed"], (self._span.stream_no, since)).get
+            if first is None:
+                return []
+            start = max(start, first - 1)
+        if kinds is None:
+            rows = self._near.execute(SQL["read_feed"], (start, self._span.end, since, limit))
+            return [FeedRow(*row) for row in rows]
+        found = [
+            FeedRow(*row)
+            for kind in dict.fromkeys(kinds)
+            for row in self._near.execute(SQL["read_feed_of_kind"], (self._span.stream_no, kind, start, since, limit))
+        ]
+        return sorted(found)[:limit]
+
+    async def feed_of(self, unit: int, kind: FeedKind) -> FeedRow | None:
+        for row in self._near.execute(SQL["feed_of_unit"], (self._span.stream_no, unit, kind)):
+            return FeedRow(*row)
+        return None
+
     async def members(self) -> Sequence[MemberRow]:
         return [MemberRow(*row) for row in self._all("all_members")]
 
@@ -136,7 +207,7 @@ def write_changes(connection: apsw.Connection, span: Span, changes: Sequence[Cha
     by_kind: dict[type[Change], list[Change]] = {}
     of_many: list[Change] = []
     for change in changes:
-        if isinstance(change, ArchiveUnits | RestoreUnits | PurgeUnits):
+        if isinstance(change, _OF_MANY):
             of_many.append(change)
         else:
             by_kind.setdefault(type(change), []).append(change)
@@ -144,8 +215,13 @@ def write_changes(connection: apsw.Connection, span: Span, changes: Sequence[Cha
         if found := by_kind.get(kind):
             for query, bindings in statements:
                 connection.executemany(SQL[query], [bindings(change, span) for change in found])
+    if PutEntry in by_kind:
+        connection.executemany(SQL["put_entry_tag"], _tags(by_kind[PutEntry], span))
     for change in of_many:
-        _write_many(connection, span, change)
+        if isinstance(change, _OF_ENTRIES):
+            _write_entries(connection, span, change)
+        else:
+            _write_many(connection, span, change)
 
 
 def _write_many(connection: apsw.Connection, span: Span, change: Change) -> None:
@@ -162,19 +238,50 @@ def _write_many(connection: apsw.Connection, span: Span, change: Change) -> None
             raise TypeError(f"{change} is of single rows")
 
 
+def _write_entries(connection: apsw.Connection, span: Span, change: Change) -> None:
+    """Most units are no entries: in a field without any, there is nothing to look for."""
+    if not connection.execute(SQL["has_entries"], (span.base, span.end)).get:
+        return
+    match change:
+        case ShelveEntries(units, seq):
+            connection.executemany(SQL["shelve_entry"], [(seq, span.base | unit) for unit in units])
+        case ReturnEntries(units):
+            connection.executemany(SQL["shelve_entry"], [(None, span.base | unit) for unit in units])
+        case RemoveEntries(units, seq, purged):
+            connection.executemany(SQL["remove_entry"], [(seq, span.base | unit) for unit in units])
+            if purged:
+                connection.executemany(SQL["relabel_entry"], [(None, span.base | unit) for unit in units])
+                connection.executemany(SQL["drop_tags_of"], [(span.base | unit,) for unit in units])
+        case RelabelEntry(written, digest, tags):
+            of_this = (written, span.base, span.end)
+            for position, session in connection.execute(SQL["find_written"], of_this).fetchall():
+                connection.execute(SQL["drop_entry_tags"], of_this)
+                connection.execute(SQL["relabel_entry"], (digest, position))
+                connection.executemany(SQL["put_entry_tag"], [(session, tag, position) for tag in tags])
+        case _:
+            raise TypeError(f"{change} is not of entries")
+
+
 def erase_views(connection: apsw.Connection, span: Span) -> None:
-    for table in ("agents", "units", "conflicts", "hints", "compactions"):
+    for table in ("agents", "units", "conflicts", "hints", "compactions", "entries", "feed"):
         connection.execute(f"DELETE FROM {table} WHERE position > ? AND position <= ?", (span.base, span.end))
     connection.execute("DELETE FROM relations WHERE source > ? AND source <= ?", (span.base, span.end))
+    connection.execute("DELETE FROM entry_tags WHERE session > ? AND session <= ?", (span.base, span.end))
     connection.execute("DELETE FROM guards WHERE unit > ? AND unit <= ?", (span.base, span.end))
     connection.execute("DELETE FROM members WHERE session > ? AND session <= ?", (span.base, span.end))
     connection.execute("DELETE FROM names WHERE stream_no = ?", (span.stream_no,))
 
 
+_OF_ENTRIES: Final = (ShelveEntries, ReturnEntries, RemoveEntries, RelabelEntry)
+_OF_MANY: Final = (ArchiveUnits, RestoreUnits, PurgeUnits, *_OF_ENTRIES)
+_EARLIEST_MS: Final = -(2**63)
+
 Bindings = Callable[[Any, Span], tuple[Any, ...]]
 
 
-def _row_at_its_position(change: PutAgent | PutUnit | PutConflict | PutCompaction, span: Span) -> tuple[Any, ...]:
+def _row_at_its_position(
+    change: PutAgent | PutUnit | PutConflict | PutCompaction | PutFeed, span: Span
+) -> tuple[Any, ...]:
     return (span.base | change.row[0], *change.row[1:])
 
 
@@ -210,8 +317,17 @@ def _guard(change: PutGuard | DropGuard, span: Span) -> tuple[Any, ...]:
     return (span.base | change.unit, change.guard)
 
 
+def _entry(change: PutEntry, span: Span) -> tuple[Any, ...]:
+    unit, session, *rest = change.row
+    return (span.base | unit, span.base | session, *rest)
+
+
 def _end(change: EndCompaction, span: Span) -> tuple[Any, ...]:
     return (*change[1:], span.base | change.compaction)
+
+
+def _tags(changes: Sequence[Any], span: Span) -> list[tuple[Any, ...]]:
+    return [(span.base | row.session, tag, span.base | row.unit) for row, tags in changes for tag in tags]
 
 
 def _member(change: PutMember | DropMember, span: Span) -> tuple[Any, ...]:
@@ -237,6 +353,8 @@ _STATEMENTS: Final[dict[type[Change], tuple[tuple[str, Bindings], ...]]] = {
     EndCompaction: (("end_compaction", _end),),
     PutGuard: (("put_guard", _guard),),
     DropGuard: (("drop_guard", _guard),),
+    PutEntry: (("put_entry", _entry),),
+    PutFeed: (("put_feed", _row_at_its_position),),
     PutMember: (("put_member", _member),),
     DropMember: (("drop_member", _member),),
     KeepHint: (("keep_hint", _hint),),

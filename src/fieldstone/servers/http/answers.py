@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec import json
 from starlette.types import Receive, Send
 
 from fieldstone.core.errors import FieldError
 from fieldstone.wire.errors import ErrorBody, error_body, http_status
+from fieldstone.wire.openwop import openwop_error, openwop_status
 
 JSON: Final = b"application/json"
 JSON_LINES: Final = b"application/jsonl"
@@ -42,6 +43,15 @@ def done(*headers: Header) -> Answer:
 
 def refusal(error: FieldError, operation: str | None, *headers: Header) -> Answer:
     return Answer(http_status(error), _encoder.encode(error_body(error, operation)), headers=headers)
+
+
+class Refuse(Protocol):
+    def __call__(self, error: FieldError, operation: str | None, *headers: Header) -> Answer: ...
+
+
+def openwop_refusal(error: FieldError, operation: str | None, *headers: Header) -> Answer:
+    """As OpenWOP has it: on its routes every error looks so."""
+    return Answer(openwop_status(error), _encoder.encode(openwop_error(error)), headers=headers)
 
 
 def encode_error(body: ErrorBody) -> bytes:

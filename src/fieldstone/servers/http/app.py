@@ -1,23 +1,28 @@
 """Routes → one ASGI application."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Final
 
 from starlette.routing import Route, Router
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fieldstone.core.errors import NotFound, ShuttingDown
+from fieldstone.profiles.openwop.discovery import HostFeatures
 from fieldstone.servers.auth.keys import Keys
 from fieldstone.servers.http import compactions, inspect, retention, secrets
-from fieldstone.servers.http.answers import HTML, Answer, reply
+from fieldstone.servers.http.answers import HTML, Answer, openwop_refusal, reply
 from fieldstone.servers.http.body import drain
+from fieldstone.servers.http.conformance import ConformanceRoutes
 from fieldstone.servers.http.docs_page import docs_page
 from fieldstone.servers.http.endpoint import Endpoint, Handler, PublicHandler, unbuilt
 from fieldstone.servers.http.entrance import Entrance, Visit
+from fieldstone.servers.http.events import EventRoutes
 from fieldstone.servers.http.gate import Gate
 from fieldstone.servers.http.keys import KeyRoutes
+from fieldstone.servers.http.memory import DISCOVERY_PATH, Discovery
 from fieldstone.servers.http.openapi import openapi_document
+from fieldstone.servers.http.openwop import Handlers, OpenWopPaths
 from fieldstone.servers.http.operations import Operations
 from fieldstone.servers.http.routes import (
     DOCS_PATH,
@@ -37,23 +42,44 @@ class HttpApp:
     """The fixed paths are looked up at once; Starlette's router finds the rest."""
 
     def __init__(
-        self, entrance: Entrance, keys: Keys, gate: Gate, *, max_body_bytes: int, log_requests: bool = False
+        self,
+        entrance: Entrance,
+        keys: Keys,
+        gate: Gate,
+        *,
+        max_body_bytes: int,
+        log_requests: bool = False,
+        host: HostFeatures | None = None,
+        conformance: ConformanceRoutes | None = None,
     ) -> None:
+        """`host`: the OpenWOP memory host; None: it is off, and its routes are not there. `conformance`: the seams of
+        its test suite."""
         self._entrance = entrance
         self._log_requests = log_requests
+        self._host = host
         self._operations = Operations(max_body_bytes=max_body_bytes)
         self._answering = _answering(keys)
         self.gate = gate
-        self.endpoints = list(self._endpoints())
+        self._openwop = OpenWopPaths(self._openwop_endpoint, host, self._openwop_handlers(conformance))
+        self.endpoints = [*self._endpoints(), *self._openwop.endpoints]
         self._fixed = {endpoint.template: endpoint for endpoint in self.endpoints if "{" not in endpoint.template}
         self._router = Router(
-            [Route(endpoint.template, endpoint) for endpoint in self.endpoints if "{" in endpoint.template],
+            [
+                Route(endpoint.template, endpoint)
+                for endpoint in self.endpoints
+                if "{" in endpoint.template and not self._openwop.takes(endpoint.template)
+            ],
             redirect_slashes=False,
             default=Endpoint("*", {}, gate, entrance, log_all=log_requests, otherwise=_not_found),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await (self._fixed.get(scope["path"]) or self._router)(scope, receive, send)
+        await self._find(scope["path"])(scope, receive, send)
+
+    def _find(self, path: str) -> ASGIApp:
+        if endpoint := self._fixed.get(path):
+            return endpoint
+        return self._openwop if self._openwop.takes(path) else self._router
 
     def _endpoints(self) -> Iterator[Endpoint]:
         for operation in OPERATION_ROUTES:
@@ -68,6 +94,8 @@ class HttpApp:
         yield self._endpoint("/healthz", {}, public=_alive, answers_while_stopping=True)
         yield self._endpoint("/readyz", {}, public=self._ready)
         yield self._endpoint(OPENAPI_PATH, {}, public=_openapi)
+        if self._host is not None:
+            yield self._endpoint(DISCOVERY_PATH, {}, public=Discovery(self._host).answer)
         yield self._endpoint(DOCS_PATH, {"GET": _docs})
         yield self._endpoint("/", {"GET": _to_docs})
 
@@ -89,6 +117,17 @@ class HttpApp:
             operation=operation,
             log_all=self._log_requests,
             answers_while_stopping=answers_while_stopping,
+        )
+
+    def _openwop_handlers(self, conformance: ConformanceRoutes | None) -> dict[str, Handlers]:
+        if self._host is None:
+            return {}
+        feed: dict[str, Handlers] = {"/v1/events": {"GET": EventRoutes(self.gate, self._entrance.still_knows).events}}
+        return {**feed, **(conformance.handlers() if conformance is not None else {})}
+
+    def _openwop_endpoint(self, template: str, handlers: Mapping[str, Handler]) -> Endpoint:
+        return Endpoint(
+            template, handlers, self.gate, self._entrance, log_all=self._log_requests, refuse=openwop_refusal
         )
 
     async def _ready(self, scope: Scope, receive: Receive) -> Answer:

@@ -46,7 +46,11 @@ async def read_body(scope: Scope, receive: Receive, *, most_bytes: int) -> bytes
 
 async def read_json(scope: Scope, receive: Receive, kind: type[T]) -> T:
     """A small body of a given shape."""
-    body = await read_body(scope, receive, most_bytes=SMALL_BYTES)
+    return await read_json_within(scope, receive, kind, most_bytes=SMALL_BYTES)
+
+
+async def read_json_within(scope: Scope, receive: Receive, kind: type[T], *, most_bytes: int) -> T:
+    body = await read_body(scope, receive, most_bytes=most_bytes)
     try:
         return json.decode(body, type=kind)
     except RecursionError:

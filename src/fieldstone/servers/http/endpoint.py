@@ -21,7 +21,7 @@ from fieldstone.core.errors import (
     UnsupportedOperation,
     with_message,
 )
-from fieldstone.servers.http.answers import CHALLENGE, CLOSE, Answer, Header, refusal, send_answer
+from fieldstone.servers.http.answers import CHALLENGE, CLOSE, Answer, Header, Refuse, refusal, send_answer
 from fieldstone.servers.http.body import DRAIN_BYTES, BodyTooSlow, ClientGone, EndlessBody, drain
 from fieldstone.servers.http.entrance import Entrance, Visit
 from fieldstone.servers.http.gate import Gate
@@ -52,8 +52,9 @@ class Endpoint:
         log_all: bool = False,
         answers_while_stopping: bool = False,
         otherwise: Handler | None = None,
+        refuse: Refuse = refusal,
     ) -> None:
-        """`otherwise`: what answers the methods that have no handler, instead of 405."""
+        """`otherwise`: what answers the methods that have no handler, instead of 405. `refuse`: how errors are told."""
         self.template = template
         self._handlers = _with_head(handlers)
         self._public = _with_head(public or {})
@@ -64,6 +65,7 @@ class Endpoint:
         self._log_all = log_all
         self._answers_while_stopping = answers_while_stopping
         self._otherwise = otherwise
+        self._refuse = refuse
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -127,14 +129,14 @@ class Endpoint:
 
     def _refusal(self, error: FieldError, *, close: bool = False) -> Answer:
         if isinstance(error, MethodNotAllowed):
-            return refusal(error, self._operation, self._allow)
+            return self._refuse(error, self._operation, self._allow)
         if isinstance(error, Unauthenticated):
-            return refusal(error, self._operation, CHALLENGE)
+            return self._refuse(error, self._operation, CHALLENGE)
         if isinstance(error, RateLimited) and error.retry_after_s is not None:
-            return refusal(error, self._operation, _retry_after(error.retry_after_s))
+            return self._refuse(error, self._operation, _retry_after(error.retry_after_s))
         if close or isinstance(error, ShuttingDown):
-            return refusal(error, self._operation, CLOSE)
-        return refusal(error, self._operation)
+            return self._refuse(error, self._operation, CLOSE)
+        return self._refuse(error, self._operation)
 
     def _log(self, scope: Scope, answer: Answer, ms: float) -> None:
         tell = logger.warning if answer.status >= 500 or ms >= SLOW_MS else logger.debug

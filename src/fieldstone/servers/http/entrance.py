@@ -72,6 +72,14 @@ class Entrance:
         self._count(granted.caller)
         return granted
 
+    async def still_knows(self, scope: Scope) -> bool:
+        """Whether the credential counts to this moment. Not a request of its own: a stream asks now and then."""
+        try:
+            await self._credentials.caller(scope["headers"])
+        except Unauthenticated:
+            return False
+        return True
+
     def visit(self, granted: Granted, scope: Scope, receive: Receive, field: LocalField) -> Visit:
         return Visit(scope, receive, field, granted.caller, granted.tenant, self.tenants, self._count)
 

@@ -10,6 +10,7 @@ from fieldstone.servers.http.answers import JSON, encode_error
 from fieldstone.wire.errors import error_body
 
 MALFORMED: Final = encode_error(error_body(InvalidEnvelope("The request is not valid HTTP/1.1."), None))
+SOCKET_PATHS: Final = ("/v1/streams/ws",)
 HEAD: Final = b"HTTP/1.1 "
 INTERIM: Final = b"HTTP/1.1 1"
 
@@ -64,8 +65,19 @@ class FieldProtocol(HttpToolsProtocol):
         self.transport.write(STATUS_LINE[400] + head + MALFORMED)
         self.transport.close()
 
+    def _should_upgrade(self) -> bool:
+        return super()._should_upgrade() and self.scope["path"] in SOCKET_PATHS
+
+    def handle_websocket_upgrade(self) -> None:
+        """From here on the connection is the socket's: it has its own timers, and writes as it likes."""
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+        self._joined.flush()
+        self.transport = self._joined.beneath
+        super().handle_websocket_upgrade()
+
     def _unsupported_upgrade_warning(self) -> None:
-        """WebSockets are not built yet: the request is answered like any other, and that is all there is to say."""
+        """Elsewhere the request is answered like any other, and that is all there is to say."""
 
 
 class JoinedWrites(asyncio.Transport):
@@ -76,6 +88,10 @@ class JoinedWrites(asyncio.Transport):
         super().__init__()
         self._transport = transport
         self._head = b""
+
+    @property
+    def beneath(self) -> asyncio.Transport:
+        return self._transport
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._head:

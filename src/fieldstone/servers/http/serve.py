@@ -12,8 +12,10 @@ from typing import Final, NamedTuple
 import uvicorn
 from uvicorn.loops.auto import auto_loop_factory
 
+from fieldstone.profiles.openwop.discovery import HostFeatures
 from fieldstone.servers.auth.keys import Keys
 from fieldstone.servers.http.app import HttpApp
+from fieldstone.servers.http.conformance import ConformanceRoutes
 from fieldstone.servers.http.entrance import Entrance
 from fieldstone.servers.http.gate import Gate, bracketed
 from fieldstone.servers.http.logs import configure_logs
@@ -25,6 +27,7 @@ KEEP_ALIVE_S: Final = 65  # longer than clients keep an idle connection, so that
 FINISH_S: Final = 8  # what accepted requests may take once the server is told to stop
 CUT_OFF_S: Final = 2  # for the answers of those that were not done by then
 POLL_S: Final = 0.1
+SOCKET_BYTES: Final = 65_536  # clients send no more than what they want to hear of
 EVERYWHERE: Final = ("0.0.0.0", "::")  # addresses that stand for all of them
 
 
@@ -43,6 +46,8 @@ class House(NamedTuple):
     keys: Keys
     store: str
     announce: Callable[[str], None]
+    host: HostFeatures | None = None  # of the OpenWOP memory host; None: it is off
+    conformance: ConformanceRoutes | None = None
 
 
 def serve(settings: Settings, open_house: Callable[[], AbstractAsyncContextManager[House]]) -> None:
@@ -84,7 +89,13 @@ class Serving:
         await self.ended()
 
 
-async def start(entrance: Entrance, keys: Keys, settings: Settings) -> Serving:
+async def start(
+    entrance: Entrance,
+    keys: Keys,
+    settings: Settings,
+    host: HostFeatures | None = None,
+    conformance: ConformanceRoutes | None = None,
+) -> Serving:
     """Serve in this event loop; it accepts connections when this returns. Port 0 takes a free one."""
     check_address(settings.host, is_open=entrance.is_open)
     listener = _listen(settings.host, settings.port)
@@ -102,6 +113,8 @@ async def start(entrance: Entrance, keys: Keys, settings: Settings) -> Serving:
         gate,
         max_body_bytes=settings.max_body_bytes,
         log_requests=settings.log_level == "debug",
+        host=host,
+        conformance=conformance,
     )
     server = _Server(_config(app, settings), app)
     task = asyncio.create_task(server.serve(sockets=[listener]))
@@ -126,7 +139,7 @@ async def _serve(settings: Settings, open_house: Callable[[], AbstractAsyncConte
         asyncio.get_running_loop().add_signal_handler(number, on_signal)
     async with open_house() as house:
         configure_logs(settings.log_level, settings.log_format, scrub=house.entrance.scrub)
-        serving.append(await start(house.entrance, house.keys, settings))
+        serving.append(await start(house.entrance, house.keys, settings, house.host, house.conformance))
         house.announce(serving[0].url)
         sys.stdout.write(_ready_line(serving[0].url, house) + "\n")
         sys.stdout.flush()
@@ -155,7 +168,10 @@ def _config(app: HttpApp, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=FieldProtocol,
-        ws="none",
+        ws="websockets-sansio",
+        ws_ping_interval=None,  # the protocol of live delivery has pings of its own
+        ws_per_message_deflate=False,
+        ws_max_size=SOCKET_BYTES,
         lifespan="off",
         interface="asgi3",
         log_config=None,

@@ -1,0 +1,169 @@
+"""Compaction and distillation of an OpenWOP memory: many entries become few, on the road that every synthesis takes."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final
+
+from msgspec import Struct
+
+from fieldstone.compaction.extractive import Extractive
+from fieldstone.compaction.plan import Selection
+from fieldstone.core.access import Caller
+from fieldstone.core.errors import CompactionRedactionFailed, SecretLeakage, TokenBudgetExceeded
+from fieldstone.core.events import MemoryCompacted, decode_entry
+from fieldstone.core.replies import Compacted
+from fieldstone.field.cleaning import Cleaning
+from fieldstone.field.compact import Compactions
+from fieldstone.field.compacting import Asked
+from fieldstone.field.distillation import Distillation, Spent
+from fieldstone.field.distilling import LEAST_TOKENS
+from fieldstone.field.entries import Entries, KeptEntry
+from fieldstone.field.putting import NewEntry
+from fieldstone.field.sight import Sight
+from fieldstone.field.state import FieldState
+from fieldstone.field.synthesis import HOLDS_A_SECRET
+from fieldstone.field.writer import Writer
+from fieldstone.ports.summarizer import Distillate, Original
+from fieldstone.ports.tokens import TokenCounter
+from fieldstone.ports.views import FeedRow
+from fieldstone.ports.world import Ids
+
+# A memory whose compaction names all of its sources keeps its audit whole: above, OpenWOP lets them be counted only.
+GROUP_ENTRIES: Final = 100
+
+
+class Archived(Struct, frozen=True):
+    """What a distillation left behind."""
+
+    told: FeedRow
+    checksum: str  # of the output's content, which holds no id and no time
+
+
+class Condensing:
+    """`ratio`: how much shorter a distillation is than what it is made from."""
+
+    def __init__(
+        self,
+        state: FieldState,
+        writer: Writer,
+        entries: Entries,
+        compactions: Compactions,
+        cleaning: Cleaning,
+        counter: TokenCounter,
+        ids: Ids,
+        *,
+        ratio: float,
+    ) -> None:
+        self._state = state
+        self._writer = writer
+        self._entries = entries
+        self._compactions = compactions
+        self._cleaning = cleaning
+        self._counter = counter
+        self._ids = ids
+        self._ratio = ratio
+        # The same sources within the same budget give the same bytes: a model would not.
+        self._summarizer = Extractive(counter)
+
+    async def compact(
+        self,
+        memory: str,
+        units: Sequence[int],
+        *,
+        why: str,
+        group_entries: int = GROUP_ENTRIES,
+        output_bytes: int | None = None,
+        deletes: bool = False,
+    ) -> list[FeedRow]:
+        """These entries become fewer; an event for each that came out of it. Fewer than two: none."""
+        session = await self._entries.session(memory)
+        if session is None:
+            return []
+        selection = Selection("summarize", self._state.epoch, session=session, derived=frozenset(units))
+        asked = Asked(
+            selection,
+            Sight(None),
+            verify=False,
+            group_units=group_entries,
+            output_bytes=output_bytes,
+            deletes=deletes,
+        )
+        compacted = await self._compactions.condense(asked, why)
+        _raise_if_a_secret_stayed(compacted)
+        return await self._told(compacted.synthesis_units or ())
+
+    async def distil(
+        self,
+        caller: Caller,
+        memory: str,
+        token_budget: int,
+        *,
+        sources: Sequence[NewEntry] | None = None,
+        index: bool = False,
+    ) -> Archived | None:
+        """All entries of the memory, or these new ones alone; nothing is written where the budget is too small.
+
+        None: there is nothing to distil.
+        """
+        kept = [] if sources is not None else await self._entries.list(memory, limit=None)
+        originals = await self._given(sources) if sources is not None else _originals(kept)
+        if not originals:
+            return None
+        distillate, spent = await self._within(originals, token_budget, index=index)
+        work = Distillation(caller, memory, sources, kept, distillate, spent, self._ids, shared=self._entries.shared)
+        try:
+            await self._writer.submit(work)
+        except SecretLeakage as refused:
+            raise refused if sources is not None else CompactionRedactionFailed from refused
+        await self._compactions.shelve(work.units, work.entry)
+        [told] = await self._told([work.output_id])
+        [output] = await self._entries.told(list((await self._state.store.views.entries_of([work.output])).values()))
+        return Archived(told, sha256(output.content.encode()).hexdigest())
+
+    async def archives(self, memory: str) -> list[tuple[KeptEntry, FeedRow, MemoryCompacted]]:
+        """What distillations of the memory left behind, newest first."""
+        found: list[tuple[KeptEntry, FeedRow, MemoryCompacted]] = []
+        for entry in await self._entries.list(memory, limit=None):
+            told = await self._state.store.views.feed_of(entry.row.unit, "memory.compacted")
+            event = None if told is None else await self._event(told)
+            if told is not None and isinstance(event, MemoryCompacted) and event.token_budget is not None:
+                found.append((entry, told, event))
+        return found
+
+    async def _event(self, told: FeedRow) -> object:
+        [stored] = await self._state.store.log.read(after=told.seq - 1, limit=1)
+        return decode_entry(stored.body).event
+
+    async def _told(self, unit_ids: Sequence[str]) -> list[FeedRow]:
+        views = self._state.store.views
+        rows = [await views.unit(unit_id) for unit_id in unit_ids]
+        found = [await views.feed_of(row.seq, "memory.compacted") for row in rows if row is not None]
+        return [told for told in found if told is not None]
+
+    async def _given(self, sources: Sequence[NewEntry]) -> list[Original]:
+        """Clean before anything is made from them, as they will be stored."""
+        harness = await self._cleaning.harness()
+        cleaned = harness.clean_groups([[source.content] for source in sources])
+        return [Original(f"{number:08}", 0, "observation", "", clean.texts[0]) for number, clean in enumerate(cleaned)]
+
+    async def _within(self, originals: Sequence[Original], budget: int, *, index: bool) -> tuple[Distillate, Spent]:
+        read = sum(self._counter.count(original.text) for original in originals)
+        shortest = await self._summarizer.distil(originals, LEAST_TOKENS)
+        least = read + max(1, shortest.tokens)
+        if budget < least:
+            raise TokenBudgetExceeded(extra={"details": {"budget": budget, "minimumRequired": least}})
+        room = min(budget - read, max(LEAST_TOKENS, int(read / self._ratio)))
+        distillate = await self._summarizer.distil(originals, room)
+        if not distillate.text or distillate.tokens > budget - read:
+            distillate = shortest
+        return distillate, Spent(budget, read + distillate.tokens, index)
+
+
+def _originals(kept: Sequence[KeptEntry]) -> list[Original]:
+    oldest_first = reversed(kept)
+    return [Original(f"{number:08}", 0, "observation", "", each.content) for number, each in enumerate(oldest_first)]
+
+
+def _raise_if_a_secret_stayed(compacted: Compacted) -> None:
+    if any(skipped.reason == HOLDS_A_SECRET for skipped in compacted.skipped):
+        raise CompactionRedactionFailed

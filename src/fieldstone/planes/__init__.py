@@ -1,0 +1,1 @@
+"""The three planes: execution memory, transport log, durable transcript."""

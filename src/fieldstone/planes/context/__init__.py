@@ -1,0 +1,1 @@
+"""Execution memory: a generation's messages within a token budget."""

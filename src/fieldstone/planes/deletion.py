@@ -1,0 +1,88 @@
+"""Deleting a thread: out of every reader's sight in one transaction, then row by row for good."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from fieldstone.core.errors import InvalidTransition
+from fieldstone.core.transcripts import ThreadReceipt
+from fieldstone.planes.compaction import HOLD_PREFIX
+from fieldstone.planes.tree import thread_row
+from fieldstone.ports.planes import PlaneStore, ReadTables, RunRow, Tables
+from fieldstone.retrieval.reading import timestamp
+
+ERASED_AT_ONCE: Final = 1_000  # rows in one transaction, for which other writers wait
+RUNS_AT_ONCE: Final = 1_000
+
+
+def mark_deleted(tables: Tables, thread: str, now_ms: int) -> ThreadReceipt:
+    """The thread is not found any more, and its streams are empty: whoever still reads them is told so."""
+    row = thread_row(tables, thread)
+    runs = list(runs_of(tables, thread))
+    streams = [run.stream for run in runs if tables.stream(run.stream)]
+    if any(_is_on_hold(tables, stream) for stream in streams):
+        raise InvalidTransition("A stream of the thread is on hold: it is deleted when the hold is lifted.")
+    snapshots = sum(_emptied(tables, stream) for stream in streams)
+    oldest = tables.messages(thread, after_place=0, limit=1)
+    messages = row.messages - oldest[0].place + 1 if oldest else 0  # places go on where an earlier deletion was
+    tables.put_thread(row._replace(deleted_ms=now_ms, leaf=None))
+    return ThreadReceipt(thread, messages, len(runs), len(streams), snapshots, timestamp(now_ms))
+
+
+async def erase_deleted(store: PlaneStore, thread: str) -> None:
+    """What a deletion left, some rows at a time. It can be done again: the runs, which name the streams, go last."""
+    left = await store.read(lambda tables: _streams_to_erase(tables, thread))
+    while left:
+        left = await store.write(lambda tables: _erase_streams(tables, left))  # noqa: B023 (called at once)
+    while await store.write(lambda tables: _erase_rows(tables, thread)):
+        pass
+
+
+def is_erased(tables: ReadTables, thread: str) -> bool:
+    return not tables.messages(thread, after_place=0, limit=1) and not tables.runs(thread, limit=1)
+
+
+def runs_of(tables: ReadTables, thread: str) -> Iterator[RunRow]:
+    """All of them, the newest first."""
+    before: int | None = None
+    while rows := tables.runs(thread, before_place=before, limit=RUNS_AT_ONCE):
+        yield from rows
+        before = rows[-1].place
+
+
+def _emptied(tables: Tables, stream: str) -> int:
+    """How many snapshots went with it. The head stays: no seq is used twice."""
+    row = tables.stream(stream)
+    assert row is not None
+    tables.put_stream(row._replace(floor=row.head, held_from=None, held_ms=None))
+    for reader in tables.readers(stream):
+        tables.drop_reader(stream, reader)
+    return tables.drop_snapshots(stream)
+
+
+def _is_on_hold(tables: ReadTables, stream: str) -> bool:
+    return any(name.startswith(HOLD_PREFIX) for name in tables.readers(stream))
+
+
+def _is_deleted(tables: ReadTables, thread: str) -> bool:
+    row = tables.thread(thread)
+    return row is not None and row.deleted_ms is not None
+
+
+def _streams_to_erase(tables: ReadTables, thread: str) -> Sequence[str]:
+    return [run.stream for run in runs_of(tables, thread)] if _is_deleted(tables, thread) else []
+
+
+def _erase_streams(tables: Tables, streams: Sequence[str]) -> Sequence[str]:
+    """Those that are left."""
+    room = ERASED_AT_ONCE
+    for at, stream in enumerate(streams):
+        room -= tables.delete_events(stream, limit=room)
+        room -= tables.drop_appended(stream, limit=room) if room else 0
+        if not room:
+            return streams[at:]
+    return []
+
+
+def _erase_rows(tables: Tables, thread: str) -> bool:
+    """Whether there may be more."""
+    return _is_deleted(tables, thread) and tables.drop_thread(thread, limit=ERASED_AT_ONCE) == ERASED_AT_ONCE

@@ -1,0 +1,508 @@
+"""The transport log: events are appended to streams, clean and in order, and read page by page.
+
+Appends to one stream that come while one is under way share the next transaction, and each is cleaned after the one
+before it. What of a text may still begin a secret is stored and counted, but readers stop before it for a moment.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+from msgspec import Struct, json
+
+from fieldstone.core.errors import (
+    FieldError,
+    InvalidPayload,
+    InvalidTransition,
+    PayloadTooLarge,
+    SecretLeakage,
+    SeqConflict,
+    StreamCompacted,
+)
+from fieldstone.core.streams import (
+    DEFAULT_READ_EVENTS,
+    MAX_APPEND_EVENTS,
+    MAX_EVENT_BYTES,
+    MAX_KIND_CHARS,
+    MAX_READ_EVENTS,
+    MAX_STREAM_ID_CHARS,
+    EventKind,
+    StoredEvent,
+    StreamEvent,
+)
+from fieldstone.planes.compaction import HOLD_PREFIX, Compactor, StreamCompaction
+from fieldstone.planes.openings import Literals, literal_beginnings
+from fieldstone.planes.runs import touch_run
+from fieldstone.planes.snapshots import Snapshot, shown, state_in
+from fieldstone.planes.trails import (
+    DELTAS,
+    WINDOW_CHARACTERS,
+    StreamTrail,
+    clean_words,
+    follow,
+    read_back,
+    text_of,
+    with_text,
+)
+from fieldstone.ports.planes import Appended, EventRow, PlaneStore, ReadTables, SnapshotRow, StreamRow, Tables
+from fieldstone.ports.world import Clock
+from fieldstone.redact import Harness
+from fieldstone.retrieval.reading import timestamp
+
+HELD_MS: Final = 250  # how long readers wait for the delta that tells whether a secret goes on
+TRAILS_MAX: Final = 1_000  # streams whose last text is in memory; others are read back from the store
+NAMES_MAX: Final = 10_000  # ids that were found clean
+CLEANED_IN_THREAD_BYTES: Final = 64_000  # larger texts would hold up everybody else
+READ_BACK_EVENTS: Final = 256
+FORGOTTEN_AT_ONCE: Final = 1_000
+DIGEST_BYTES: Final = 16
+KINDS: Final[frozenset[str]] = frozenset(EventKind.__args__)  # type: ignore[attr-defined]  # a Literal has them
+
+_encoder: Final = json.Encoder()
+_events: Final = json.Decoder(StreamEvent)
+
+
+class AppendedEvents(Struct, frozen=True, gc=False):
+    events: list[StoredEvent]
+    head: int
+
+
+class EventPage(Struct, frozen=True, gc=False):
+    events: list[StoredEvent]
+    head: int
+    floor: int
+
+
+class SnapshotMark(Struct, frozen=True, gc=False, rename="camel"):
+    last_seq: int
+    created_at: str
+
+
+class StreamStatus(Struct, frozen=True, gc=False):
+    head: int
+    floor: int
+    snapshot: SnapshotMark | None
+
+
+class RowPage(NamedTuple):
+    """Events as they are stored. `shown_to` is the last seq that readers may see; `held_ms` how long the rest waits."""
+
+    rows: Sequence[EventRow]
+    head: int
+    floor: int
+    shown_to: int
+    held_ms: int | None
+
+
+class _Wish(NamedTuple):
+    """An append that waits for its turn."""
+
+    events: Sequence[StreamEvent]
+    expected_seq: int | None
+    key: str | None
+    digest: bytes
+    reply: "asyncio.Future[AppendedEvents]"
+
+
+class _Lane:
+    """The appends of one stream, one group after the other."""
+
+    def __init__(self) -> None:
+        self.wishes: list[_Wish] = []
+        self.trail: StreamTrail | None = None
+        self.task: asyncio.Task[None] | None = None
+
+
+class _Done(NamedTuple):
+    outcomes: Sequence[AppendedEvents | FieldError]
+    trail: StreamTrail
+
+
+class Streams:
+    """`cleaning` gives the harness with the secrets that are known now."""
+
+    def __init__(self, store: PlaneStore, cleaning: Callable[[], Awaitable[Harness]], clock: Clock) -> None:
+        self.store: Final = store
+        self._cleaning = cleaning
+        self._clock = clock
+        self._lanes: dict[str, _Lane] = {}
+        self._literals: Literals | None = None
+        self._harness: Harness | None = None
+        self._clean_names: set[str] = set()
+        self._compactor = Compactor(store, clock)
+
+    # --- append ------------------------------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        stream: str,
+        events: Sequence[StreamEvent],
+        *,
+        expected_seq: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> AppendedEvents:
+        """All of them or none. The same request with the same key is stored once, and gets the same answer."""
+        harness = await self._cleaning()
+        literals = await self._beginnings()
+        self._check(harness, stream, events, idempotency_key)
+        if not events:
+            row = await self.store.read(lambda tables: tables.stream(stream))
+            return AppendedEvents([], row.head if row else 0)
+        if _size(events) > CLEANED_IN_THREAD_BYTES:
+            events = await asyncio.to_thread(clean_words, harness, events)
+        else:
+            events = clean_words(harness, events)
+        digest = b"" if idempotency_key is None else _digest(harness, literals, events)
+        reply: asyncio.Future[AppendedEvents] = asyncio.get_running_loop().create_future()
+        lane = self._lane(stream)
+        lane.wishes.append(_Wish(events, expected_seq, idempotency_key, digest, reply))
+        if lane.task is None or lane.task.done():
+            lane.task = asyncio.create_task(self._drain(stream, lane))
+        return await reply
+
+    async def _drain(self, stream: str, lane: _Lane) -> None:
+        while lane.wishes:
+            wishes = _group(lane.wishes)
+            del lane.wishes[: len(wishes)]
+            try:
+                harness = await self._cleaning()
+                writing = _Writing(stream, harness, await self._beginnings(), self._clock.now_ms())
+                done = await self.store.write(partial(writing.append_all, wishes, lane.trail))
+            except Exception as failed:  # why: whatever it was, each who waits is told
+                lane.trail = None
+                for wish in wishes:
+                    if not wish.reply.done():
+                        wish.reply.set_exception(failed)
+                continue
+            lane.trail = done.trail
+            for wish, outcome in zip(wishes, done.outcomes, strict=True):
+                if wish.reply.done():
+                    continue  # whoever asked has gone
+                if isinstance(outcome, FieldError):
+                    wish.reply.set_exception(outcome)
+                else:
+                    wish.reply.set_result(outcome)
+
+    def _lane(self, stream: str) -> _Lane:
+        lane = self._lanes.pop(stream, None) or _Lane()
+        if len(self._lanes) >= TRAILS_MAX:
+            idle = (name for name, each in self._lanes.items() if each.task is None or each.task.done())
+            if (oldest := next(idle, None)) is not None:
+                del self._lanes[oldest]
+        self._lanes[stream] = lane
+        return lane
+
+    async def _beginnings(self) -> Literals:
+        if self._literals is None:
+            self._literals = await asyncio.to_thread(literal_beginnings)
+        return self._literals
+
+    def _check(self, harness: Harness, stream: str, events: Sequence[StreamEvent], key: str | None) -> None:
+        if len(events) > MAX_APPEND_EVENTS:
+            raise PayloadTooLarge(f"An append has at most {MAX_APPEND_EVENTS} events.")
+        check_name("The stream's id", stream)
+        names = [stream]
+        if key is not None:
+            check_name("idempotencyKey", key)
+            names.append(key)
+        for kind in {event.kind for event in events} - KINDS:
+            if not 1 <= len(kind) <= MAX_KIND_CHARS:
+                raise InvalidPayload(f"An event's kind has 1 to {MAX_KIND_CHARS} characters.")
+            names.append(kind)
+        self._refuse_secrets(harness, names)
+
+    def _refuse_secrets(self, harness: Harness, names: Sequence[str]) -> None:
+        """Names that a client chose are refused where they hold a secret, never rewritten."""
+        if harness is not self._harness or len(self._clean_names) > NAMES_MAX:
+            self._harness = harness
+            self._clean_names.clear()
+        if new := [name for name in names if name not in self._clean_names]:
+            if any(harness.holds_secret(new)):
+                raise SecretLeakage
+            self._clean_names.update(new)
+
+    # --- read --------------------------------------------------------------------------------------------------------
+
+    async def read(self, stream: str, *, after: int = 0, limit: int = DEFAULT_READ_EVENTS) -> EventPage:
+        """Events behind `after`. Raises `StreamCompacted` where some of them are gone."""
+        page = await self.rows(stream, after=after, limit=limit)
+        return EventPage([_stored(stream, row) for row in page.rows], page.head, page.floor)
+
+    async def rows(self, stream: str, *, after: int, limit: int) -> RowPage:
+        """The same, as they are stored."""
+        check_name("The stream's id", stream)
+        if after < 0 or not 0 <= limit <= MAX_READ_EVENTS:
+            raise InvalidPayload(f"`after` is a seq from 0, `limit` a number from 0 to {MAX_READ_EVENTS}.")
+        return await self.store.read(partial(rows_after, stream, after, limit, self._clock.now_ms()))
+
+    async def info(self, stream: str) -> StreamStatus:
+        check_name("The stream's id", stream)
+        return await self.store.read(partial(_status, stream))
+
+    async def snapshot(self, stream: str) -> Snapshot | None:
+        """The newest that is good."""
+        check_name("The stream's id", stream)
+        found = await self.store.read(partial(_good_snapshot, stream))
+        return None if found is None else shown(found)
+
+    # --- delete, readers, holds --------------------------------------------------------------------------------------
+
+    async def delete(self, stream: str) -> None:
+        """Its events are gone, its numbers are not: what is appended next continues them."""
+        check_name("The stream's id", stream)
+        await self.store.write(partial(delete_stream, stream))
+        self._compactor.clear_soon(stream)
+
+    async def set_reader(self, stream: str, name: str, seq: int) -> None:
+        """Nothing behind this cursor is compacted. Raises `StreamCompacted` where it comes too late."""
+        self._check_reader(await self._cleaning(), stream, name)
+        await self.store.write(partial(_put_reader, stream, name, seq))
+
+    async def drop_reader(self, stream: str, name: str) -> None:
+        self._check_reader(await self._cleaning(), stream, name)
+        await self.store.write(lambda tables: tables.drop_reader(stream, name))
+
+    async def readers(self, stream: str) -> dict[str, int]:
+        check_name("The stream's id", stream)
+        found = await self.store.read(lambda tables: tables.readers(stream))
+        return {name: seq for name, seq in found.items() if not name.startswith(HOLD_PREFIX)}
+
+    async def hold(self, stream: str, name: str) -> None:
+        """Nothing of the stream is compacted or deleted from now on, until the hold is lifted."""
+        self._check_reader(await self._cleaning(), stream, name)
+        await self.store.write(partial(_hold, stream, f"{HOLD_PREFIX}{name}"))
+
+    async def lift(self, stream: str, name: str) -> None:
+        check_name("A hold's name", name)
+        await self.store.write(lambda tables: tables.drop_reader(stream, f"{HOLD_PREFIX}{name}"))
+
+    def _check_reader(self, harness: Harness, stream: str, name: str) -> None:
+        check_name("The stream's id", stream)
+        check_name("A reader's name", name)
+        if name.startswith(HOLD_PREFIX):
+            raise InvalidPayload(f"A reader's name does not begin with {HOLD_PREFIX!r}.")
+        self._refuse_secrets(harness, [stream, name])
+
+    # --- compaction --------------------------------------------------------------------------------------------------
+
+    async def compact(self, stream: str, *, dry_run: bool = False, keep_events: int = 0) -> StreamCompaction:
+        """A verified snapshot first; then what it stands for goes, in the background."""
+        check_name("The stream's id", stream)
+        if keep_events < 0:
+            raise InvalidPayload("keepEvents is a number from 0.")
+        return await self._compactor.compact(stream, dry_run=dry_run, keep_events=keep_events)
+
+    def resume(self) -> None:
+        """When the store is opened: what a compaction or a deletion left half done is finished in the background."""
+        self._compactor.resume()
+
+    async def settled(self) -> None:
+        """When all that goes on in the background is done."""
+        await self._compactor.settled()
+
+    async def close(self) -> None:
+        """What was accepted is written. Deletions under way go on when the store is opened again."""
+        tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
+        if tasks:
+            await asyncio.wait(tasks)
+        await self._compactor.close()
+
+
+class _Writing(NamedTuple):
+    """One transaction's appends to one stream."""
+
+    stream: str
+    harness: Harness
+    literals: Literals
+    now_ms: int
+
+    def append_all(self, wishes: Sequence[_Wish], known: StreamTrail | None, tables: Tables) -> _Done:
+        row = tables.stream(self.stream) or StreamRow(self.stream)
+        trail = known
+        if trail is None or trail.head != row.head or row.floor >= row.head:  # it was another process, or a deletion
+            trail = _read_back_trail(tables, row)
+        outcomes: list[AppendedEvents | FieldError] = []
+        for wish in wishes:
+            try:
+                outcome, trail = self._append(tables, wish, trail)
+                outcomes.append(outcome)
+            except FieldError as refused:  # all refusals come before the first write
+                outcomes.append(refused)
+        return _Done(outcomes, trail)
+
+    def _append(self, tables: Tables, wish: _Wish, trail: StreamTrail) -> tuple[AppendedEvents, StreamTrail]:
+        row = tables.stream(self.stream) or StreamRow(self.stream)
+        if wish.key is not None and (before := tables.appended(self.stream, wish.key)) is not None:
+            return _again(tables, row, before, wish), trail
+        if wish.expected_seq is not None and wish.expected_seq != row.head:
+            raise SeqConflict(
+                f"The stream's head is {row.head}, and not {wish.expected_seq}.", extra={"head": row.head}
+            )
+        followed = follow(self.harness, self.literals, trail, wish.events)
+        bodies = [_encoder.encode(event) for event in followed.events]
+        touch_run(tables, self.stream, self.now_ms)
+        held = followed.held_from
+        held_ms = None if held is None else self.now_ms
+        tables.put_stream(row._replace(held_from=held, held_ms=held_ms, active_ms=self.now_ms))
+        first = row.head + 1
+        tables.put_events(self.stream, [EventRow(first + at, self.now_ms, body) for at, body in enumerate(bodies)])
+        _rewrite(tables, row, followed.rewritten)
+        head = row.head + len(bodies)
+        if wish.key is not None:
+            tables.put_appended(self.stream, wish.key, Appended(wish.digest, first, head))
+        at = timestamp(self.now_ms)
+        events = [StoredEvent(self.stream, first + n, at, event) for n, event in enumerate(followed.events)]
+        return AppendedEvents(events, head), followed.trail
+
+
+def rows_after(stream: str, after: int, limit: int, now_ms: int, tables: ReadTables) -> RowPage:
+    row = tables.stream(stream) or StreamRow(stream)
+    if after < row.floor:
+        raise StreamCompacted(
+            f"Events up to {row.floor} are gone: a snapshot stands for them.", extra={"floor": row.floor}
+        )
+    shown_to, held_ms = row.head, None
+    if row.held_from is not None and row.held_ms is not None and now_ms < row.held_ms + HELD_MS:
+        shown_to, held_ms = row.held_from - 1, min(HELD_MS, row.held_ms + HELD_MS - now_ms)
+    rows = tables.events(stream, after=after, limit=limit, until=shown_to) if limit and after < shown_to else []
+    return RowPage(rows, row.head, row.floor, shown_to, held_ms)
+
+
+def delete_stream(stream: str, tables: Tables) -> bool:
+    """Whether there was something. The rows go later, in chunks; nobody sees them any more."""
+    row = tables.stream(stream)
+    if row is None:
+        return False
+    readers = tables.readers(stream)
+    if any(name.startswith(HOLD_PREFIX) for name in readers):
+        raise InvalidTransition("The stream is on hold: it is deleted when the hold is lifted.")
+    tables.put_stream(row._replace(floor=row.head, held_from=None, held_ms=None))
+    tables.drop_snapshots(stream)
+    for name in readers:
+        tables.drop_reader(stream, name)
+    while tables.drop_appended(stream, limit=FORGOTTEN_AT_ONCE) == FORGOTTEN_AT_ONCE:
+        pass
+    return True
+
+
+def check_name(what: str, name: str) -> None:
+    if not 1 <= len(name) <= MAX_STREAM_ID_CHARS:
+        raise InvalidPayload(f"{what} has 1 to {MAX_STREAM_ID_CHARS} characters.")
+
+
+def _group(wishes: Sequence[_Wish]) -> list[_Wish]:
+    """As many as fit into one transaction, for which all other writers of the store wait."""
+    group: list[_Wish] = []
+    size = 0
+    for wish in wishes:
+        size += len(wish.events)
+        if group and size > MAX_APPEND_EVENTS:
+            break
+        group.append(wish)
+    return group
+
+
+def _size(events: Sequence[StreamEvent]) -> int:
+    """Of what is to be stored, in bytes. It is seen here, outside of any transaction, whether JSON has it at all."""
+    try:
+        size = len(_encoder.encode(events))
+        largest = size if size <= MAX_EVENT_BYTES else max(len(_encoder.encode(event)) for event in events)
+    except (TypeError, UnicodeEncodeError, RecursionError) as error:
+        raise InvalidPayload("An event's payload holds what JSON does not have.") from error
+    if largest > MAX_EVENT_BYTES:
+        raise PayloadTooLarge(f"An event has at most {MAX_EVENT_BYTES} bytes.")
+    return size
+
+
+def _digest(harness: Harness, literals: Literals, events: Sequence[StreamEvent]) -> bytes:
+    """Of the clean events: the digest of a secret would let whoever has the file guess it."""
+    clean = follow(harness, literals, StreamTrail(), events).events
+    return blake2b(_encoder.encode(clean), digest_size=DIGEST_BYTES).digest()
+
+
+def _again(tables: ReadTables, row: StreamRow, before: Appended, wish: _Wish) -> AppendedEvents:
+    """What was answered the first time, without what is compacted since."""
+    if before.digest != wish.digest:
+        raise InvalidPayload(
+            "idempotencyKey was used before, for other events.",
+            suggested_action="Send these under a key of their own.",
+        )
+    count = before.last - before.first + 1
+    rows = tables.events(row.stream, after=before.first - 1, limit=count, until=before.last)
+    return AppendedEvents([_stored(row.stream, each) for each in rows], before.last)
+
+
+def _stored(stream: str, row: EventRow) -> StoredEvent:
+    return StoredEvent(stream, row.seq, timestamp(row.at_ms), _events.decode(row.body))
+
+
+def _rewrite(tables: Tables, row: StreamRow, texts: Mapping[int, str]) -> None:
+    """Snapshots that were taken of the old texts go with them; the log alone is correct."""
+    rewritten = [
+        each._replace(body=_encoder.encode(with_text(_events.decode(each.body), text)))
+        for seq, text in texts.items()
+        for each in tables.events(row.stream, after=seq - 1, limit=1, until=seq)  # none where it is compacted
+    ]
+    if not rewritten:
+        return
+    tables.replace_events(row.stream, rewritten)
+    first = min(each.seq for each in rewritten)
+    taken = [each.last_seq for each in tables.snapshots(row.stream)]
+    if any(last_seq >= first for last_seq in taken):
+        tables.drop_snapshots(row.stream, but=max((each for each in taken if each < first), default=None))
+
+
+def _read_back_trail(tables: ReadTables, row: StreamRow) -> StreamTrail:
+    """The running texts at the stream's end, as they are stored."""
+    texts: dict[str, list[tuple[int, str]]] = {}
+    size = 0
+    end = row.head
+    while end > row.floor and size < WINDOW_CHARACTERS * len(DELTAS):
+        start = max(row.floor, end - READ_BACK_EVENTS)
+        rows = tables.events(row.stream, after=start, limit=READ_BACK_EVENTS, until=end)
+        for each in reversed(rows):
+            event = _events.decode(each.body)
+            text = text_of(event)
+            if text is None:
+                return _trail(row, texts)
+            texts.setdefault(event.kind, []).append((each.seq, text))
+            size += len(text)
+        end = start
+    return _trail(row, texts)
+
+
+def _trail(row: StreamRow, texts: dict[str, list[tuple[int, str]]]) -> StreamTrail:
+    return StreamTrail(row.head, {kind: read_back(pieces[::-1]) for kind, pieces in texts.items()})
+
+
+def _good_snapshot(stream: str, tables: ReadTables) -> SnapshotRow | None:
+    row = tables.stream(stream) or StreamRow(stream)
+    good = (each for each in tables.snapshots(stream) if state_in(each, head=row.head) is not None)
+    return next((each for each in good if each.last_seq >= row.floor), None)
+
+
+def _status(stream: str, tables: ReadTables) -> StreamStatus:
+    row = tables.stream(stream) or StreamRow(stream)
+    found = _good_snapshot(stream, tables)
+    mark = None if found is None else SnapshotMark(found.last_seq, timestamp(found.created_ms))
+    return StreamStatus(row.head, row.floor, mark)
+
+
+def _put_reader(stream: str, name: str, seq: int, tables: Tables) -> None:
+    row = tables.stream(stream)
+    if row is None:
+        tables.put_stream(row := StreamRow(stream))
+    if not 0 <= seq <= row.head:
+        raise InvalidPayload(f"seq is a number from 0 to the stream's head, {row.head}.")
+    if seq < row.floor:
+        raise StreamCompacted(f"Events up to {row.floor} are gone already.", extra={"floor": row.floor})
+    tables.put_reader(stream, name, seq)
+
+
+def _hold(stream: str, name: str, tables: Tables) -> None:
+    row = tables.stream(stream)
+    if row is None:
+        tables.put_stream(row := StreamRow(stream))
+    tables.put_reader(stream, name, row.floor)

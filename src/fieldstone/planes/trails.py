@@ -1,0 +1,382 @@
+"""Secrets that stream in over deltas: what was said last is cleaned again with what comes.
+
+The deltas of one kind make up one running text, until an event of another sort ends it. Each append cleans the end of
+that text together with what is new. A secret that is whole now is taken out of all its pieces: the marker goes into the
+first, the others lose their part.
+
+Of the text only its end is kept in memory, as it is stored. One thing is kept as it came: a secret that is the last
+thing of the text, since it may go on, and of its rest alone nobody could tell what it is. It is never written down.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from fieldstone.core.errors import InvalidPayload
+from fieldstone.core.streams import REASONING, TEXT_DELTA, StreamEvent
+from fieldstone.core.text import CleanText
+from fieldstone.planes.openings import TOKEN, Literals, goes_on_behind, opening
+from fieldstone.redact import Harness
+
+DELTAS: Final = {TEXT_DELTA: "delta", REASONING: "text"}  # the kinds that stream a text, and where it stands
+
+# Longer than what any rule of bounded length takes. With a usual batch it is still one short scan.
+WINDOW_CHARACTERS: Final = 2_048
+# A run without white space is one token, up to this: they have to fit in a request's header.
+TOKEN_CHARACTERS_MAX: Final = 16 * 1024
+# A private key that is longer is cut.
+RAW_CHARACTERS_MAX: Final = 64 * 1024
+# What announces a secret stands so close before it.
+CONTEXT_CHARACTERS: Final = 256
+DEPTH_MAX: Final = 64
+
+_MARKER: Final = re.compile(r"\[REDACTED:[^\[\]<>\r\n]{1,200}?\]")
+
+
+class Piece(NamedTuple):
+    """What the text has of one event: `kept` stands for good, `stored` is what may still change."""
+
+    seq: int
+    kept: str
+    stored: str
+    size: int  # of its part of `OpenText.came`
+
+
+class Raw(NamedTuple):
+    """A secret that is the last thing of a text, and was taken out of it."""
+
+    start: int
+    end: int
+    marker: str
+
+
+class OpenText(NamedTuple):
+    """The end of a running text: as it is stored, but for the secret that may go on, which is as it came."""
+
+    came: str = ""
+    pieces: tuple[Piece, ...] = ()
+    raw: Raw | None = None
+    was_read_back: bool = False  # of a secret at its end only the marker is known
+
+
+class StreamTrail(NamedTuple):
+    """What a stream said last, up to `head`. By kind of delta, those whose text nothing has ended yet."""
+
+    head: int = 0
+    texts: Mapping[str, OpenText] = {}
+
+
+class Followed(NamedTuple):
+    events: Sequence[StreamEvent]  # clean
+    rewritten: Mapping[int, str]  # events before these, by seq: the text that they have now
+    trail: StreamTrail
+    held_from: int | None
+
+
+class _Run:
+    """A running text that goes on in this batch."""
+
+    def __init__(self, text: OpenText) -> None:
+        self.before = text
+        self.seqs: list[int] = []
+        self.texts: list[str] = []
+        self.after = text
+        self.clean: str | None = None
+
+    def add(self, seq: int, text: str) -> None:
+        self.seqs.append(seq)
+        self.texts.append(text)
+
+
+class _Words(NamedTuple):
+    """The strings of an event that belong to no running text."""
+
+    at: int
+    strings: list[str]
+
+
+def clean_words(harness: Harness, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+    """The events with every string clean that belongs to no running text."""
+    words = [_Words(at, strings) for at, event in enumerate(events) if (strings := list(_words_of(event)))]
+    if not words:
+        return events
+    clean = list(events)
+    for each, group in zip(words, harness.clean_groups([each.strings for each in words]), strict=True):
+        if group.texts is not each.strings:
+            clean[each.at] = _with_words(clean[each.at], group.texts)
+    return clean
+
+
+def follow(harness: Harness, literals: Literals, trail: StreamTrail, events: Sequence[StreamEvent]) -> Followed:
+    """The events, whose words are clean, with running texts that are clean also of what goes on from before."""
+    runs, going_on = _sorted_out(trail, events)
+    for run in runs:
+        _swallow(run)
+    texts = [run.before.came + "".join(run.texts) for run in runs]
+    clean = list(events)
+    rewritten: dict[int, str] = {}
+    for run, text, group in zip(runs, texts, harness.clean_groups([[text] for text in texts]), strict=True):
+        for seq, now in _settle(harness, run, text, group.texts[0]).items():
+            if seq > trail.head:
+                clean[seq - trail.head - 1] = with_text(clean[seq - trail.head - 1], now)
+            else:
+                rewritten[seq] = now
+    held = [_held_from(harness, literals, run) for run in going_on.values()]
+    return Followed(
+        clean,
+        rewritten,
+        StreamTrail(trail.head + len(events), {kind: run.after for kind, run in going_on.items()}),
+        min((seq for seq in held if seq is not None), default=None),
+    )
+
+
+def read_back(pieces: Sequence[tuple[int, str]]) -> OpenText:
+    """The running text of events that are stored, when nothing is known of how they came."""
+    kept = tuple(Piece(seq, "", text, len(text)) for seq, text in pieces)
+    return OpenText("".join(text for _, text in pieces), kept, was_read_back=True)
+
+
+def text_of(event: StreamEvent) -> str | None:
+    """What a delta adds to its running text; None: it is no delta."""
+    text = event.payload.get(DELTAS[event.kind]) if event.kind in DELTAS else None
+    return text if isinstance(text, str) else None
+
+
+def with_text(event: StreamEvent, text: str) -> StreamEvent:
+    """The delta with what is left of its text."""
+    return StreamEvent(event.kind, {**event.payload, DELTAS[event.kind]: text})
+
+
+def _sorted_out(trail: StreamTrail, events: Sequence[StreamEvent]) -> tuple[list[_Run], dict[str, _Run]]:
+    """The running texts with something new, and those that nothing has ended."""
+    going_on = {kind: _Run(text) for kind, text in trail.texts.items()}
+    runs: list[_Run] = []
+    for seq, event in enumerate(events, start=trail.head + 1):
+        text = text_of(event)
+        if text is None:
+            going_on = {}
+            continue
+        run = going_on.get(event.kind)
+        if run is None:
+            run = going_on[event.kind] = _Run(OpenText())
+        if not run.seqs:
+            runs.append(run)
+        run.add(seq, text)
+    return runs, going_on
+
+
+def _swallow(run: _Run) -> None:
+    """A secret of which only the marker is known may go on with the letters that come next."""
+    if not (run.before.was_read_back and _ends_with_marker(run.before.came)):
+        return
+    for index, text in enumerate(run.texts):
+        run.texts[index] = rest = text.lstrip(TOKEN)
+        if rest:
+            return
+
+
+def _ends_with_marker(text: str) -> bool:
+    return text.endswith("]") and any(found.end() == len(text) for found in _MARKER.finditer(text, len(text) - 220))
+
+
+def _settle(harness: Harness, run: _Run, text: str, clean: CleanText) -> dict[int, str]:
+    """Which events have another text now than they came with, or than is stored."""
+    before = run.before
+    run.clean = clean
+    if text == clean and not before.raw and not before.was_read_back:  # nearly always
+        new = [Piece(seq, "", part, len(part)) for seq, part in zip(run.seqs, run.texts, strict=True)]
+        run.after = _trimmed(OpenText(text, (*before.pieces, *new)))
+        return {}
+    sizes = [*(piece.size for piece in before.pieces), *map(len, run.texts)]
+    regions = _regions(text, clean)
+    if before.raw and not any(each.start <= before.raw.start and each.end >= before.raw.end for each in regions):
+        # It was found to be a secret, and readers were told so: that does not change with what follows.
+        text, sizes = _with_marker(text, sizes, before.raw)
+        clean = harness.clean_one(text).text
+        regions = _regions(text, clean)
+    parts = _cut(clean, sizes, regions)
+    changed: dict[int, str] = {}
+    pieces: list[Piece] = []
+    for piece, part in zip(before.pieces, parts, strict=False):
+        if part != piece.stored:
+            changed[piece.seq] = piece.kept + part
+        pieces.append(piece._replace(stored=part))
+    for seq, came, part in zip(run.seqs, run.texts, parts[len(before.pieces) :], strict=True):
+        if part != came or before.was_read_back:
+            changed[seq] = part
+        pieces.append(Piece(seq, "", part, 0))
+    run.clean = clean
+    is_swallowing = before.was_read_back and not any(run.texts)
+    run.after = _trimmed(_kept_open(text, sizes, regions, clean, pieces)._replace(was_read_back=is_swallowing))
+    return changed
+
+
+def _regions(text: str, clean: str) -> list[Raw]:
+    """What markers stand for in the text, by its offsets: the parts of the text around them are found in it in order.
+
+    Where a part could be found in two places it does not matter which: all the pieces together are the clean text.
+    """
+    if text == clean:
+        return []
+    regions: list[Raw] = []
+    at = done = 0
+    markers = list(_MARKER.finditer(clean))
+    for index, marker in enumerate(markers):
+        at += marker.start() - done
+        done = marker.end()
+        following = markers[index + 1].start() if index + 1 < len(markers) else len(clean)
+        behind = clean[done:following]
+        end = text.find(behind, at) if index + 1 < len(markers) else len(text) - len(behind)
+        if end < at or not text.startswith(behind, end):
+            return [Raw(0, len(text), clean)]  # rewritten in a way that is not told by its markers
+        regions.append(Raw(at, end, marker[0]))
+        at = end
+    return regions if markers else [Raw(0, len(text), clean)]
+
+
+def _with_marker(text: str, sizes: Sequence[int], raw: Raw) -> tuple[str, list[int]]:
+    marked = [Raw(raw.start, raw.end, raw.marker)]
+    ends = _ends(sizes, marked)
+    starts = [0, *ends[:-1]]
+    return text[: raw.start] + raw.marker + text[raw.end :], [
+        end - start for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _cut(clean: str, sizes: Sequence[int], regions: Sequence[Raw]) -> list[str]:
+    """The clean text in the pieces that the text came in. A marker goes to the piece in which its secret begins."""
+    parts: list[str] = []
+    start = 0
+    for end in _ends(sizes, regions):
+        parts.append(clean[start:end])
+        start = end
+    return parts
+
+
+def _ends(sizes: Sequence[int], regions: Sequence[Raw]) -> list[int]:
+    """Where the pieces of a text end once markers stand for its regions."""
+    ends: list[int] = []
+    came = shift = index = 0
+    for size in sizes:
+        came += size
+        while index < len(regions) and regions[index].end <= came and regions[index].start < came:
+            shift += len(regions[index].marker) - (regions[index].end - regions[index].start)
+            index += 1
+        if index < len(regions) and regions[index].start < came:
+            ends.append(regions[index].start + shift + len(regions[index].marker))
+        else:
+            ends.append(came + shift)
+    return ends
+
+
+def _kept_open(
+    text: str, sizes: Sequence[int], regions: Sequence[Raw], clean: str, pieces: Sequence[Piece]
+) -> OpenText:
+    """The text as it is stored, but for a secret at its end that may go on."""
+    last = regions[-1] if regions else None
+    if last is None or last.end - last.start > RAW_CHARACTERS_MAX or not _may_go_on(last, text):
+        return OpenText(clean, tuple(piece._replace(size=len(piece.stored)) for piece in pieces))
+    ends = _ends(sizes, regions[:-1])
+    starts = [0, *ends[:-1]]
+    [start] = _ends([last.start], regions[:-1])
+    came = clean[:start] + text[last.start :]
+    sized = [piece._replace(size=end - at) for piece, at, end in zip(pieces, starts, ends, strict=True)]
+    return OpenText(came, tuple(sized), Raw(start, start + last.end - last.start, last.marker))
+
+
+def _may_go_on(region: Raw, text: str) -> bool:
+    return text[region.start : region.end] != region.marker and goes_on_behind(region.marker, text[region.end :])
+
+
+def _trimmed(text: OpenText) -> OpenText:
+    """What lies further back than any secret reaches stands for good."""
+    cut = _cut_at(text)
+    if cut <= 0:
+        return text
+    end = 0
+    for index, piece in enumerate(text.pieces):
+        end += piece.size
+        if end > cut:
+            over = piece.size - (end - cut)
+            first = Piece(piece.seq, piece.kept + piece.stored[:over], piece.stored[over:], piece.size - over)
+            raw = text.raw and Raw(text.raw.start - cut, text.raw.end - cut, text.raw.marker)
+            return OpenText(text.came[cut:], (first, *text.pieces[index + 1 :]), raw, text.was_read_back)
+    return OpenText(was_read_back=text.was_read_back)
+
+
+def _cut_at(text: OpenText) -> int:
+    came = text.came
+    cut = len(came) - WINDOW_CHARACTERS
+    if text.raw:
+        cut = min(cut, text.raw.start - CONTEXT_CHARACTERS)
+    if cut <= 0:
+        return 0
+    gap = max(came.rfind(" ", 0, cut), came.rfind("\n", 0, cut)) + 1
+    cut = max(gap, cut - TOKEN_CHARACTERS_MAX)
+    # A marker is not cut in two: the halves would be plain text.
+    for marker in _MARKER.finditer(came, max(0, cut - 220), cut + 220):
+        if marker.start() < cut < marker.end():
+            return marker.start()
+    return cut
+
+
+def _held_from(harness: Harness, literals: Literals, run: _Run) -> int | None:
+    """The first event whose text may still begin a secret."""
+    clean = run.clean
+    if clean is None:  # nothing of it is new
+        clean = "".join(piece.stored for piece in run.after.pieces)
+    at = opening(harness, literals, clean)
+    if at is None:
+        return None
+    end = len(clean)
+    for piece in reversed(run.after.pieces):
+        end -= len(piece.stored)
+        if end <= at:
+            return piece.seq
+    return run.after.pieces[0].seq if run.after.pieces else None
+
+
+def _words_of(event: StreamEvent) -> Iterator[str]:
+    if text_of(event) is None:
+        return _strings(event.payload)
+    return _strings(_beside_text(event)) if len(event.payload) > 1 else iter(())
+
+
+def _beside_text(event: StreamEvent) -> dict[str, Any]:
+    return {name: value for name, value in event.payload.items() if name != DELTAS[event.kind]}
+
+
+def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+    """Every string of a payload, names too, in order."""
+    if depth > DEPTH_MAX:
+        raise InvalidPayload("An event's payload is nested too deeply.")
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if not isinstance(name, str):
+                raise InvalidPayload("The names in a payload are strings.")
+            yield name
+            yield from _strings(each, depth + 1)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _strings(each, depth + 1)
+    elif value is not None and not isinstance(value, bool | int | float):
+        raise InvalidPayload("An event's payload holds what JSON does not have.")
+
+
+def _with_words(event: StreamEvent, words: Sequence[CleanText]) -> StreamEvent:
+    text = text_of(event)
+    if text is None:
+        return StreamEvent(event.kind, _filled(event.payload, iter(words)))
+    return StreamEvent(event.kind, {**_filled(_beside_text(event), iter(words)), DELTAS[event.kind]: text})
+
+
+def _filled(value: Any, words: Iterator[str]) -> Any:
+    if isinstance(value, str):
+        return next(words)
+    if isinstance(value, dict):
+        return {next(words): _filled(each, words) for each in value.values()}
+    if isinstance(value, list | tuple):
+        return [_filled(each, words) for each in value]
+    return value

@@ -1,0 +1,1 @@
+"""Other protocols' views on a Field. They own no state."""

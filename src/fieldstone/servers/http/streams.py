@@ -1,0 +1,143 @@
+"""Streams of the transport log: append, read, follow by server-sent events, compact, delete; readers' cursors."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct, json
+
+from fieldstone.core.errors import InvalidPayload, NotFound
+from fieldstone.core.streams import DEFAULT_READ_EVENTS, MAX_READ_EVENTS, MAX_SEQ, StreamEvent
+from fieldstone.planes.delivery import BufferOverflow, Delivering, ReplayEnd, Subscription, encode_stored
+from fieldstone.servers.http.answers import EVENT_STREAM, Answer, done, reply
+from fieldstone.servers.http.body import drain, read_json, read_json_within
+from fieldstone.servers.http.entrance import Visit
+from fieldstone.servers.http.query import number_in, query_of
+
+APPEND_BYTES: Final = 16_000_000  # four of the largest events
+KEEP_ALIVE_S: Final = 15.0  # proxies cut off what says nothing for longer; and so it shows that a listener is gone
+LAST_EVENT_ID: Final = b"last-event-id"
+# An event goes out when it happens, whatever stands between.
+LIVE_HEADERS: Final = ((b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"))
+
+Seq = Annotated[int, Meta(ge=0, le=MAX_SEQ)]
+
+
+class Append(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    events: list[StreamEvent]
+    expected_seq: Seq | None = None
+    idempotency_key: str | None = None
+
+
+class CompactStream(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    dry_run: bool = False
+
+
+class Cursor(Struct, frozen=True, forbid_unknown_fields=True):
+    seq: Seq
+
+
+async def append_events(visit: Visit) -> Answer:
+    wanted = await read_json_within(visit.scope, visit.receive, Append, most_bytes=APPEND_BYTES)
+    visit.field.require(visit.caller, "append to a stream")
+    appended = await visit.field.streams.append(
+        _stream(visit), wanted.events, expected_seq=wanted.expected_seq, idempotency_key=wanted.idempotency_key
+    )
+    return reply(appended, 201)
+
+
+async def read_events(visit: Visit) -> Answer:
+    visit.field.require(visit.caller, "read a stream")
+    query = query_of(visit.scope)
+    after, limit = number_in(query, "after", 0), number_in(query, "limit", DEFAULT_READ_EVENTS)
+    stream = _stream(visit)
+    page = await visit.field.streams.rows(stream, after=after, limit=min(limit, MAX_READ_EVENTS))
+    name = json.encode(stream)
+    events = b",".join([encode_stored(name, row) for row in page.rows])
+    return Answer(200, b'{"events":[%b],"head":%d,"floor":%d}' % (events, page.head, page.floor))
+
+
+async def stream_status(visit: Visit) -> Answer:
+    visit.field.require(visit.caller, "read a stream")
+    return reply(await visit.field.streams.info(_stream(visit)))
+
+
+async def stream_snapshot(visit: Visit) -> Answer:
+    visit.field.require(visit.caller, "read a stream")
+    snapshot = await visit.field.streams.snapshot(_stream(visit))
+    if snapshot is None:
+        raise NotFound("The stream has no snapshot.", suggested_action="Read its events instead.")
+    return reply(snapshot)
+
+
+async def compact_stream(visit: Visit) -> Answer:
+    wanted = await read_json(visit.scope, visit.receive, CompactStream)
+    visit.field.require(visit.caller, "compact a stream")
+    return reply(await visit.field.streams.compact(_stream(visit), dry_run=wanted.dry_run))
+
+
+async def delete_stream(visit: Visit) -> Answer:
+    await drain(visit.receive)
+    visit.field.require(visit.caller, "delete a stream")
+    await visit.field.streams.delete(_stream(visit))
+    return done()
+
+
+async def set_reader(visit: Visit) -> Answer:
+    wanted = await read_json(visit.scope, visit.receive, Cursor)
+    visit.field.require(visit.caller, "append to a stream")
+    await visit.field.streams.set_reader(_stream(visit), _reader(visit), wanted.seq)
+    return done()
+
+
+async def drop_reader(visit: Visit) -> Answer:
+    await drain(visit.receive)
+    visit.field.require(visit.caller, "append to a stream")
+    await visit.field.streams.drop_reader(_stream(visit), _reader(visit))
+    return done()
+
+
+async def follow_stream(visit: Visit) -> Answer:
+    """The log from `Last-Event-ID` on, then what comes."""
+    await drain(visit.receive)  # what comes next on this line is that the caller went away
+    visit.field.require(visit.caller, "read a stream")
+    subscription = visit.field.delivery.subscribe(_stream(visit), after=_last_event_id(visit))
+    first = await subscription.next()  # below the floor it is refused before anything is sent
+    return Answer(200, _sse(first), EVENT_STREAM, LIVE_HEADERS, stream=visit.held(_pieces(subscription)))
+
+
+async def _pieces(subscription: Subscription) -> AsyncIterator[bytes]:
+    try:
+        while (found := await subscription.next(timeout_s=KEEP_ALIVE_S)) is not None:
+            yield _sse(found) or b":\n\n"
+    except BufferOverflow:
+        yield b'event: error\ndata: {"code":"BUFFER_OVERFLOW"}\n\n'
+    finally:
+        subscription.close()
+
+
+def _sse(found: Delivering | None) -> bytes:
+    if found is None:
+        return b""
+    if isinstance(found, ReplayEnd):
+        return b": replay-end %d\n\n" % found.last_replay_seq
+    return b"".join([b"id: %d\ndata: %b\n\n" % (each.seq, each.data) for each in found])
+
+
+def _last_event_id(visit: Visit) -> int:
+    """A browser that connects again says in a header where it was; the address still says where it began."""
+    for name, value in visit.scope["headers"]:
+        if name == LAST_EVENT_ID and value:
+            if not value.isdigit() or int(value[:20]) > MAX_SEQ:
+                raise InvalidPayload("Last-Event-ID is a seq of the stream.")
+            return int(value)
+    return number_in(query_of(visit.scope), "after", 0)
+
+
+def _stream(visit: Visit) -> str:
+    stream: str = visit.scope["path_params"]["id"]
+    return stream
+
+
+def _reader(visit: Visit) -> str:
+    name: str = visit.scope["path_params"]["name"]
+    return name

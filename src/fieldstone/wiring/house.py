@@ -1,0 +1,152 @@
+"""A house of fields, for a server."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from fieldstone.settings import BadSettings, Settings
+from fieldstone.wiring.access import open_access
+from fieldstone.wiring.addresses import store_path
+from fieldstone.wiring.fields import TenantPlace, field_options, open_tenant_field
+from fieldstone.wiring.models import open_models
+from fieldstone.wiring.stores import holder, open_stores
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from fieldstone.field.field import LocalField
+    from fieldstone.ports.store import Stores
+    from fieldstone.ports.world import Clock
+    from fieldstone.profiles.openwop.discovery import HostFeatures
+    from fieldstone.servers.auth.jwt import JwtTokens
+    from fieldstone.servers.http.serve import House
+    from fieldstone.servers.tenants import Tenants
+
+
+SERVER_PROGRAM: Final = "fieldstone serve"
+
+
+def serve(settings: Settings, *, conformance: bool = False) -> None:
+    """Serve the store over HTTP until SIGTERM or SIGINT.
+
+    Raises `NonLoopbackHost`, `CannotListen`, `StoreHeld` and `UnknownStore`: each a sentence for whoever started it.
+    """
+    from fieldstone.servers.http.serve import serve as serve_http
+
+    serve_http(settings, lambda: open_house(settings, conformance=conformance))
+
+
+@asynccontextmanager
+async def open_house(settings: Settings, *, conformance: bool = False) -> AsyncIterator[House]:
+    """The fields of every tenant on one store, for a server. `conformance`: with the seams of OpenWOP's own suite."""
+    from fieldstone.backends.system import SystemClock, SystemIds
+    from fieldstone.servers.auth.credentials import Credentials
+    from fieldstone.servers.auth.keys import Keys
+    from fieldstone.servers.http.conformance import ConformanceRoutes
+    from fieldstone.servers.http.entrance import Entrance
+    from fieldstone.servers.http.serve import House, check_address
+    from fieldstone.servers.tenants import Tenants
+
+    clock, access, host = SystemClock(), open_access(settings), host_features(settings, conformance=conformance)
+    keys = Keys(access, clock)
+    credentials = Credentials(keys, local_tenant=settings.tenant, tokens=_open_tokens(settings, clock))
+    check_address(settings.host, is_open=credentials.is_open())  # before the store is taken
+    models = replace(open_models(settings), shared=True)
+    place = TenantPlace(open_stores(settings, program=SERVER_PROGRAM), access)
+
+    async def open_tenant(tenant: str) -> LocalField:
+        field = await open_tenant_field(place, settings, tenant, field_options(settings, tenant), models, own=False)
+        field.warm_up()  # the redaction rules load beside the first requests, not before them
+        return field
+
+    tenants = Tenants(open_tenant)
+    looking = asyncio.ensure_future(_look_after(tenants, place.stores, settings))
+    entrance = Entrance(tenants, credentials, clock, default_rate=settings.rate_per_second)
+    try:
+        if credentials.is_open():
+            async with tenants.visit(settings.tenant):  # what is wrong with the store is told now, not to a caller
+                pass
+        yield House(
+            entrance,
+            keys,
+            _described(settings),
+            lambda url: place.announce(holder(clock, SERVER_PROGRAM, url)),
+            host,
+            ConformanceRoutes(host, SystemIds()) if conformance and host is not None else None,
+        )
+    finally:
+        looking.cancel()
+        await asyncio.wait([looking])
+        await tenants.close()
+        await models.close()
+        await place.close()
+
+
+def host_features(settings: Settings, *, conformance: bool = False) -> HostFeatures | None:
+    """The OpenWOP memory host, as far as it is on."""
+    from fieldstone.profiles.openwop.conformance.fixtures import FIXTURES
+    from fieldstone.profiles.openwop.discovery import HostFeatures
+    from fieldstone.profiles.openwop.limits import HostLimits
+
+    its = settings.openwop
+    if not its.enabled:
+        return None
+    return HostFeatures(
+        limits=HostLimits(
+            max_entry_bytes=its.max_entry_bytes,
+            max_input_entries=its.max_input_entries,
+            max_output_bytes=min(its.max_output_bytes, its.max_entry_bytes),
+            max_token_budget=its.max_token_budget,
+            deletes=its.evict == "delete",
+        ),
+        semantic=settings.embedder != "none",
+        compaction=its.compaction,
+        distillation=its.distillation,
+        distillation_scheduled=its.distillation_schedule is not None,
+        consolidation=its.consolidation,
+        max_body_bytes=settings.max_body_bytes,
+        fixtures=FIXTURES if conformance else (),
+    )
+
+
+async def _look_after(tenants: Tenants, stores: Stores, settings: Settings) -> None:
+    """Open every tenant's field once, one after the other, before its first caller comes: a compaction that was cut off
+    goes on, what was purged is cleared, and schedules count."""
+    import structlog
+
+    logger = structlog.get_logger("fieldstone.house")
+    for key in await stores.fields():
+        if key.field == settings.field:
+            try:
+                async with tenants.visit(key.tenant):
+                    pass
+            except Exception as broken:  # why: one field that does not open hinders no other; its callers are told
+                logger.error("a field does not open", error=type(broken).__name__, exc_info=broken)
+
+
+def _described(settings: Settings) -> str:
+    path = store_path(settings.db)
+    return "memory" if path is None else f"sqlite:{path}"
+
+
+def _open_tokens(settings: Settings, clock: Clock) -> JwtTokens | None:
+    if not (settings.jwt_jwks and settings.jwt_issuer and settings.jwt_audience):
+        return None
+    if find_spec("jwt") is None or find_spec("cryptography") is None:
+        raise BadSettings("jwt_jwks needs an extra that is not installed: pip install 'fieldstone[jwt]'.")
+    from fieldstone.servers.auth.jwt import JwtRules, JwtTokens
+
+    return JwtTokens(
+        JwtRules(
+            jwks=settings.jwt_jwks,
+            issuer=settings.jwt_issuer,
+            audience=settings.jwt_audience,
+            tenant_claim=settings.jwt_tenant_claim,
+        ),
+        clock,
+    )

@@ -1,0 +1,127 @@
+"""Who may ask, and how a refusal is told: in one envelope that repeats nothing of what was sent."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import httpx
+import pytest
+
+from tests.openwop.host import COMPACT, Caller, Host, memory
+from tests.openwop.routes import ROUTES, Route, asked
+from tests.openwop.shapes import assert_envelope, assert_error
+
+AUTHORITIES: Final = (0, 2, 4, 6, 8)
+WORDS: Final = ("zanzibar", "quagmire")  # of what is sent; no refusal has a use for them
+
+
+def names(route: Route) -> str:
+    return f"{route.method} {route.path} {route.params or route.body or ''}"
+
+
+@pytest.fixture(scope="module")
+def holders(host: Host) -> Iterator[dict[int, Caller]]:
+    callers = {authority: host.caller("acme", authority=authority) for authority in AUTHORITIES}
+    yield callers
+    for caller in callers.values():
+        caller.http.close()
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=names)
+def test_every_route_needs_a_key(host: Host, route: Route) -> None:
+    refused = asked(host.nobody, route)
+    assert_error(refused, "unauthenticated")
+    assert refused.headers["www-authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize(
+    "credential",
+    [
+        "Bearer hk_definitely_not_a_real_" + "key_12345",
+        "Bearer",
+        "Basic YTpi",
+        "Bearer a b",
+        "bearer fsk_0000000000000000_" + "x" * 43,
+        "Bearer " + "x" * 9_000,
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_credential_that_is_none_is_refused_and_never_repeated(host: Host, credential: str) -> None:
+    for route in ROUTES:
+        with httpx.Client(base_url=host.url, headers={"authorization": credential}) as client:
+            body = None if route.body is None else {"workflowId": "conformance-noop"}
+            refused = client.request(route.method, route.path.replace("{", "").replace("}", ""), json=body)
+        assert_error(refused, "unauthenticated")
+        assert credential.split()[-1] not in refused.text or credential.split()[-1] == "Bearer"
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.least is not None], ids=names)
+def test_a_key_without_the_authority_is_refused_and_one_with_it_is_not(
+    holders: dict[int, Caller], route: Route
+) -> None:
+    assert route.least is not None
+    for authority, caller in holders.items():
+        answer = asked(caller, route, ref=f"mem_authority_{authority}")
+        if authority < route.least:
+            assert_error(answer, "forbidden")
+        else:
+            assert answer.status_code not in (401, 403), f"{authority}: {answer.text}"
+
+
+def test_what_a_key_without_the_authority_asked_for_was_not_done(host: Host, holders: dict[int, Caller]) -> None:
+    entry = host.acme.put("mem_kept", "Kept.", tags=["a"])
+    assert_error(holders[2].delete(memory("mem_kept", entry["id"])), "forbidden")
+    assert_error(holders[2].post(f"{memory('mem_kept')}/forget", {"tag": "a"}), "forbidden")
+    assert_error(holders[2].post(memory("mem_kept"), {"content": "More."}), "forbidden")
+    assert host.acme.entries("mem_kept") == [entry]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/runs/no-such-run", "/v1/runs/no-such-run/events", "/v1/memory/mem_x/no-such-id", "/v1/test/memory/nothing"],
+)
+def test_what_there_is_not_is_not_found(acme: Caller, path: str) -> None:
+    assert_error(acme.get(path), "not_found")
+
+
+@pytest.mark.parametrize("path", ["/v1/memory", "/v1/runs/", "/v1/host/sample/nothing", "/v1/test", "/v1/events/more"])
+def test_a_path_of_openwops_that_there_is_not_answers_in_its_envelope(acme: Caller, path: str) -> None:
+    assert_error(acme.get(path), "not_found")
+
+
+def test_a_path_of_the_fields_own_answers_in_the_fields_own_format(acme: Caller) -> None:
+    assert acme.get("/v1/units/no-such-unit").json()["code"] == "UNIT_NOT_FOUND"
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+def test_a_method_that_a_route_has_not_is_refused_in_the_envelope(acme: Caller, method: str) -> None:
+    for path in (memory("mem_x"), "/v1/events", COMPACT, "/v1/runs"):
+        assert_envelope(acme.http.request(method, path))
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"workflowId": "\xed\xa0\x80"}', b"7"])
+def test_a_body_that_is_no_object_is_refused(acme: Caller, body: bytes) -> None:
+    for path in (memory("mem_x"), "/v1/runs", COMPACT):
+        assert_error(acme.http.post(path, content=body), "validation_error")
+    assert acme.entries("mem_x") == []
+
+
+def test_a_body_that_is_too_large_is_refused_in_the_envelope(acme: Caller) -> None:
+    answer = acme.post(memory("mem_x"), {"content": "x" * 9_000_000})
+    assert answer.status_code in (400, 413)
+    assert_envelope(answer)
+
+
+def test_no_refusal_repeats_a_ref_an_id_a_tag_or_a_token(acme: Caller) -> None:
+    first, second = WORDS
+    for route in ROUTES:
+        answer = asked(acme, route, ref=f"mem_{first}", entry_id=f"id-{second}")
+        if answer.status_code >= 400:
+            assert_envelope(answer)
+            assert not [word for word in WORDS if word in answer.text], names(route)
+    wrong = {"content": "x", "tags": [first + "t" * 300], "id": second}
+    refused = acme.post(memory(f"mem_{first}"), wrong)
+    assert_error(refused, "validation_error")
+    assert not [word for word in WORDS if word in refused.text]
+    unknown = acme.post("/v1/runs", {"workflowId": f"nonexistent-{first}"})
+    assert_error(unknown, "not_found")
+    assert first not in unknown.text

@@ -1,0 +1,170 @@
+"""RFC 0012: many entries become one, the event says so, and no secret comes back through it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import pytest
+
+from tests.openwop.host import COMPACT, SEED, Body, Caller, told
+from tests.openwop.shapes import FEED, assert_compacted, assert_entry, assert_error, moment
+
+TYPE: Final = "memory.compacted"
+SOURCE_IDS_MOST: Final = 100
+
+
+def fair(count: int) -> dict[str, str]:
+    return {f"fair-{number}": f"Stand {number} of the fair sells pears at {number} coins." for number in range(count)}
+
+
+# --- the three scenarios ----------------------------------------------------------------------------------------------
+
+
+def test_the_event_says_which_entries_became_which(acme: Caller, ref: str) -> None:
+    acme.seed(ref, fair(3))
+    answer = acme.compacted(ref)
+    assert set(answer) == {"type", "payload", "outputContent"}
+    assert answer["type"] == TYPE
+    payload = answer["payload"]
+    assert_compacted(payload)
+    assert payload["memoryRef"] == ref
+    assert (payload["sourceCount"], set(payload["sourceIds"])) == (3, set(fair(3)))
+    assert payload["byteSize"] == len(answer["outputContent"].encode())
+
+
+def test_no_mark_of_a_secret_is_lost_nor_kept_in_a_foreign_form(acme: Caller, ref: str) -> None:
+    acme.seed(
+        ref,
+        {
+            "one": "User confirmed: [BYOK:hk_live_canary_42]",
+            "two": "Resolved <REDACTED:db-prod-creds> outage.",
+            "three": "Customer asked about pricing tiers.",
+        },
+    )
+    content = acme.compacted(ref)["outputContent"]
+    assert "[BYOK:" not in content
+    assert "<REDACTED:" not in content
+    assert "[REDACTED:hk_live_canary_42]" in content
+    assert "[REDACTED:db-prod-creds]" in content
+
+
+def test_the_output_is_listed_with_the_tag_of_its_run(acme: Caller, ref: str) -> None:
+    acme.seed(ref, fair(2))
+    output_id = acme.compacted(ref)["payload"]["outputId"]
+    [output] = acme.entries(ref, limit=50)
+    assert_entry(output)
+    assert output["id"] == output_id
+    [tag] = [tag for tag in output["tags"] if tag.startswith("compacted-from:")]
+    run_id = tag.removeprefix("compacted-from:")
+    assert run_id
+    assert run_id == "".join(run_id.split())
+    assert not run_id.startswith(":")
+    assert acme.entries(ref, tag=tag) == [output]
+
+
+# --- what becomes of the sources and of the output --------------------------------------------------------------------
+
+
+def test_the_output_can_be_read_and_the_sources_no_longer(acme: Caller, ref: str) -> None:
+    acme.seed(ref, fair(4))
+    answer = acme.compacted(ref)
+    output = told(acme.entry(ref, answer["payload"]["outputId"]))
+    assert output["content"] == answer["outputContent"]
+    for source in fair(4):
+        assert_error(acme.entry(ref, source), "not_found")
+    assert acme.entries(ref) == [output]
+
+
+def test_an_output_that_was_compacted_itself_can_still_be_got_and_is_not_listed(acme: Caller, ref: str) -> None:
+    acme.seed(ref, fair(2))
+    first = acme.compacted(ref)["payload"]["outputId"]
+    acme.seed(ref, {"later": "The fair is on the green this year."})
+    second = acme.compacted(ref)["payload"]
+    assert set(second["sourceIds"]) == {first, "later"}
+    assert told(acme.entry(ref, first))["id"] == first
+    assert [entry["id"] for entry in acme.entries(ref)] == [second["outputId"]]
+
+
+def test_the_output_ends_with_the_first_of_its_sources(acme: Caller, ref: str) -> None:
+    ends = [
+        (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        for hours in (3, 1, 2)
+    ]
+    for end in ends:
+        acme.put(ref, f"Until {end}.", expiresAt=end)
+    acme.put(ref, "For ever.")
+    output = told(acme.entry(ref, acme.compacted(ref)["payload"]["outputId"]))
+    assert moment(output["expiresAt"]) == moment(ends[1])
+
+
+def test_entries_that_are_over_are_no_sources(acme: Caller, ref: str) -> None:
+    end = datetime.now(UTC) + timedelta(milliseconds=150)
+    over = acme.put(ref, "Over soon.", expiresAt=end.isoformat())["id"]
+    while acme.entry(ref, over).status_code == 200:
+        assert datetime.now(UTC) < end + timedelta(seconds=20)
+    acme.seed(ref, fair(2))
+    assert set(acme.compacted(ref)["payload"]["sourceIds"]) == set(fair(2))
+
+
+def test_up_to_a_hundred_sources_are_named(acme: Caller, ref: str) -> None:
+    acme.seed(ref, fair(SOURCE_IDS_MOST))
+    payload = acme.compacted(ref)["payload"]
+    assert set(payload["sourceIds"]) == set(fair(SOURCE_IDS_MOST))
+
+
+def test_more_than_a_hundred_sources_are_counted_and_not_named(acme: Caller, ref: str) -> None:
+    acme.seed(ref, fair(SOURCE_IDS_MOST + 1))
+    payload = acme.compacted(ref)["payload"]
+    assert payload["sourceCount"] == SOURCE_IDS_MOST + 1
+    assert "sourceIds" not in payload
+
+
+def test_an_output_is_never_larger_than_advertised(acme: Caller, ref: str) -> None:
+    most: int = told(acme.get("/.well-known/openwop"))["memory"]["compaction"]["maxOutputBytes"]
+    long = {f"long-{number}": f"Report {number}: " + f"stand {number} sold pears. " * 400 for number in range(12)}
+    acme.seed(ref, long)
+    answer = acme.compacted(ref)
+    assert answer["payload"]["byteSize"] == len(answer["outputContent"].encode()) <= most
+
+
+def test_other_refs_are_left_alone(acme: Caller, ref: str) -> None:
+    acme.seed(ref, fair(2))
+    acme.seed(f"{ref}-beside", {"mine": "Not of this compaction.", "too": "Nor this."})
+    acme.compacted(ref)
+    assert {entry["id"] for entry in acme.entries(f"{ref}-beside")} == {"mine", "too"}
+
+
+# --- what is no compaction --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_of_fewer_than_two_there_is_nothing_to_compact_and_nothing_to_tell(acme: Caller, ref: str, count: int) -> None:
+    if count:
+        acme.seed(ref, fair(count))
+    answer = acme.post(COMPACT, {"memoryRef": ref})
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert len(acme.entries(ref)) == count
+    assert acme.events_of(ref, TYPE) == []
+
+
+@pytest.mark.parametrize("body", [{}, {"memoryRef": 1}, {"memoryRef": ""}, [], "x", None], ids=str)
+def test_a_compaction_of_nothing_that_has_a_name_is_refused(acme: Caller, body: Body) -> None:
+    assert_error(acme.post(COMPACT, body), "validation_error")
+
+
+@pytest.mark.parametrize(
+    "entries", [None, {}, [{}], [{"id": "a"}], [{"content": "a"}], [{"id": "", "content": "a"}], [{"id": 1}]], ids=str
+)
+def test_a_seed_that_is_none_is_refused_whole(acme: Caller, ref: str, entries: object) -> None:
+    good = [{"id": "good", "content": "Good."}]
+    given = good + entries if isinstance(entries, list) else entries
+    assert_error(acme.post(SEED, {"memoryRef": ref, "entries": given}), "validation_error")
+    assert acme.entries(ref) == []
+
+
+def test_one_query_tells_whether_compaction_ran_on_what_and_what_came_out(acme: Caller, ref: str) -> None:
+    acme.seed(ref, fair(3))
+    payload = acme.compacted(ref)["payload"]
+    [event] = acme.events_of(ref, TYPE)
+    assert_compacted(event, *FEED)
+    assert moment(event["ts"]) <= datetime.now(UTC)
+    assert {**payload, "id": event["id"], "type": TYPE, "ts": event["ts"]} == event
