@@ -19,6 +19,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from pydoc_data.topics import topics
+from typing import NamedTuple
 
 import apsw
 import msgspec
@@ -50,48 +51,49 @@ LONGEST_WAIT_MS = 50.0
 STREAM = "run:benchmark"
 NOW_MS = 1_750_000_000_000
 
-Runs = list[tuple[int, float]]
+
+class Timed(NamedTuple):
+    events: int
+    append_s: float
+    replay_s: float
 
 
 def measure_streams(report: Report, work_dir: Path, *, large: bool = True, peer_python: Path | None = None) -> None:
     """`peer_python`: an interpreter that has the peer, where it is not the one of `.venv-bench`."""
     events = [StreamEvent(TEXT_DELTA, {"delta": delta}) for delta in _deltas(DELTAS)]
-    ways: dict[str, Callable[[Path], tuple[float, float]]] = {
-        "ours": lambda path: asyncio.run(_ours(path, events)),
-        "store": lambda path: asyncio.run(_store_alone(path, events)),
-        "bare": lambda path: _bare(path, events),
+    python = peer_python or bench_python()
+    ways: dict[str, Callable[[Path], Timed]] = {
+        "ours": lambda folder: asyncio.run(_ours(folder / "field.db", events)),
+        "store": lambda folder: asyncio.run(_store_alone(folder / "field.db", events)),
+        "bare": lambda folder: _bare(folder / "bare.db", events),
+        "peer": lambda folder: _peer(folder, python),
     }
-    appends: dict[str, Runs] = {name: [] for name in ways}
-    replays: dict[str, Runs] = {name: [] for name in ways}
+    times: dict[str, list[Timed]] = {name: [] for name in ways}
     for _, (name, way) in itertools.product(range(ROUNDS), ways.items()):
         with tempfile.TemporaryDirectory(dir=work_dir) as directory:
-            append_s, replay_s = way(Path(directory) / "field.db")
-            appends[name].append((DELTAS, append_s))
-            replays[name].append((DELTAS, replay_s))
-    peer = _peer_rates(work_dir, peer_python or bench_python())
-    appended, replayed = f"append, {BATCH} text-deltas a call", "replay"
-    _report(report, appended, appends, peer["append"], bare_bar=None, peer_bar=2.0)
-    _report(report, replayed, replays, peer["replay"], bare_bar=0.5, peer_bar=5.0)
+            times[name].append(way(Path(directory)))
+    appends = {name: median_rate([(timed.events, timed.append_s) for timed in runs]) for name, runs in times.items()}
+    replays = {name: median_rate([(timed.events, timed.replay_s) for timed in runs]) for name, runs in times.items()}
+    _report(report, f"append, {BATCH} text-deltas a call", appends, bare_bar=None, peer_bar=2.0)
+    _report(report, "replay", replays, bare_bar=0.5, peer_bar=5.0)
     _measure_long_streams(report, work_dir, LONG if large else LONG // 10)
 
 
-def _report(
-    report: Report, what: str, rates: dict[str, Runs], peer_rate: float, *, bare_bar: float | None, peer_bar: float
-) -> None:
+def _report(report: Report, what: str, rates: dict[str, float], *, bare_bar: float | None, peer_bar: float) -> None:
     bare = "the same rows bare"
-    ours, limit = median_rate(rates["ours"]), median_rate(rates["bare"])
-    report.add(Figure(f"{what}, redaction on", ours, "/s", bare, limit, bare_bar))
-    report.add(Figure(f"{what}, redaction on", ours, "/s", "eventsourcing", peer_rate, peer_bar))
-    report.add(Figure(f"{what}, the store alone", median_rate(rates["store"]), "/s", bare, limit))
+    report.add(Figure(f"{what}, redaction on", rates["ours"], "/s", bare, rates["bare"], bare_bar))
+    report.add(Figure(f"{what}, redaction on", rates["ours"], "/s", "eventsourcing", rates["peer"], peer_bar))
+    report.add(Figure(f"{what}, the store alone", rates["store"], "/s", bare, rates["bare"]))
 
 
-def _peer_rates(work_dir: Path, python: Path) -> dict[str, float]:
-    deltas_file = work_dir / "deltas.jsonl"
+def _peer(folder: Path, python: Path) -> Timed:
+    deltas_file = folder / "deltas.jsonl"
     deltas_file.write_text("".join(json.dumps(delta) + "\n" for delta in _deltas(PEER_DELTAS)))
-    return {
-        what: measure_peer(python, PEER, deltas_file, PEER_DELTAS, (what,), work_dir=work_dir).rows_per_s
+    append_s, replay_s = (
+        measure_peer(python, PEER, deltas_file, PEER_DELTAS, (what,), work_dir=folder).seconds
         for what in ("append", "replay")
-    }
+    )
+    return Timed(PEER_DELTAS, append_s, replay_s)
 
 
 def _deltas(count: int) -> list[str]:
@@ -104,7 +106,7 @@ def _deltas(count: int) -> list[str]:
 # --- append and replay -----------------------------------------------------------------------------------------------
 
 
-async def _ours(path: Path, events: Sequence[StreamEvent]) -> tuple[float, float]:
+async def _ours(path: Path, events: Sequence[StreamEvent]) -> Timed:
     harness = shared_harness()
 
     async def cleaning() -> Harness:
@@ -124,10 +126,10 @@ async def _ours(path: Path, events: Sequence[StreamEvent]) -> tuple[float, float
         replayed = time.perf_counter()
         await streams.close()
     _expect(count, len(events))
-    return appended - started, replayed - appended
+    return Timed(count, appended - started, replayed - appended)
 
 
-async def _store_alone(path: Path, events: Sequence[StreamEvent]) -> tuple[float, float]:
+async def _store_alone(path: Path, events: Sequence[StreamEvent]) -> Timed:
     """No cleaning, and no answer made of what was stored."""
     async with _opened(path) as store:
         await store.write(partial(_append, "run:warm", events[:BATCH]))
@@ -140,10 +142,10 @@ async def _store_alone(path: Path, events: Sequence[StreamEvent]) -> tuple[float
             count += len([_decoder.decode(row.body) for row in page])
         replayed = time.perf_counter()
     _expect(count, len(events))
-    return appended - started, replayed - appended
+    return Timed(count, appended - started, replayed - appended)
 
 
-def _bare(path: Path, events: Sequence[StreamEvent]) -> tuple[float, float]:
+def _bare(path: Path, events: Sequence[StreamEvent]) -> Timed:
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
@@ -160,7 +162,7 @@ def _bare(path: Path, events: Sequence[StreamEvent]) -> tuple[float, float]:
     replayed = time.perf_counter()
     connection.close()
     _expect(count, len(events))
-    return appended - started, replayed - appended
+    return Timed(count, appended - started, replayed - appended)
 
 
 def _append(stream: str, events: Sequence[StreamEvent], tables: Tables) -> None:

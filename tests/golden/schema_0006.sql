@@ -8,7 +8,7 @@ CREATE INDEX entries_by_digest ON entries (session, digest, position) WHERE dige
 
 CREATE INDEX entries_by_session ON entries (session, position);
 
-CREATE INDEX entries_expiring ON entries (expires_ms) WHERE expires_ms IS NOT NULL AND gone_seq IS NULL;
+CREATE INDEX entries_expiring ON entries (expires_ms) WHERE expires_ms IS NOT NULL;
 
 CREATE INDEX entries_listed ON entries (session, position) WHERE archived_seq IS NULL AND gone_seq IS NULL;
 

@@ -47,7 +47,8 @@ def test_a_canary_as_an_id_or_a_ref_is_refused_without_a_word_of_it(acme: Caller
     canary = CANARIES[shape]
     seeded = acme.post(SEED, {"memoryRef": ref, "entries": [{"id": canary, "content": "Fine."}]})
     put = acme.post(memory(f"mem_{canary}"), {"content": "Fine."})
-    for answer in (seeded, put):
+    attributed = [acme.post(memory(ref), {"content": "Fine.", name: canary}) for name in ("nodeId", "agentId")]
+    for answer in (seeded, put, *attributed):
         assert_error(answer, "secret_leakage")
         assert_no_canary(answer.text)
     assert acme.entries(ref) == []
@@ -110,7 +111,8 @@ def test_a_canary_in_sources_is_in_no_archive(acme: Caller, ref: str, shape: str
 
 def test_a_canary_that_was_planted_is_neither_in_the_feed_nor_in_the_log_nor_in_any_file(host: Host) -> None:
     for shape, canary in CANARIES.items():
-        host.acme.put(f"mem_files_{shape}", f"Hidden {canary}.", tags=[canary], nodeId=canary, agentId=canary)
+        host.acme.put(f"mem_files_{shape}", f"Hidden {canary}.", tags=[canary])
+        host.acme.post(memory(f"mem_files_{shape}"), {"content": "Fine.", "nodeId": canary})
         host.acme.seed(f"mem_files_{shape}", {"a": f"Seeded {canary}.", "b": "And more."})
         host.acme.compacted(f"mem_files_{shape}")
     assert_no_canary(host.acme.get("/v1/events", limit=1_000).text)
@@ -221,10 +223,25 @@ def test_a_tenant_that_refuses_has_nothing_written_that_holds_a_secret(invented:
 
 
 def test_a_tenant_that_refuses_keeps_its_entries_when_a_summary_would_leak(invented: Host, ref: str) -> None:
-    invented.zeta.seed(ref, LONG)
-    before = invented.zeta.entries(ref)
-    answer = invented.zeta.post(COMPACT, {"memoryRef": ref})
+    """A value that became known after it was written stands in the sources until the store is swept."""
+    late = "velvet umbrella and forty-two onions"
+    zeta = invented.zeta
+    zeta.seed(ref, {"door": f"The door opens with {late} each morning.", "fair": "The fair opens at nine."})
+    assert zeta.http.put("/v1/secrets/late", json={"value": late}).status_code == 204
+    before = zeta.entries(ref)
+    answer = zeta.post(COMPACT, {"memoryRef": ref})
     assert_error(answer, "compaction_redaction_failed")
-    assert_no_canary(answer.text)
-    assert invented.zeta.entries(ref) == before
-    assert invented.zeta.events_of(ref, "memory.compacted") == []
+    assert late not in answer.text
+    assert zeta.entries(ref) == before
+    assert zeta.events_of(ref, "memory.compacted") == []
+
+
+def test_a_tenant_that_rewrites_has_a_secret_that_became_known_late_taken_out_of_the_summary(
+    acme: Caller, ref: str
+) -> None:
+    late = "a brass lantern and nineteen owls"
+    acme.seed(ref, {"door": f"The door opens with {late} each morning.", "fair": "The fair opens at nine."})
+    assert acme.http.put("/v1/secrets/late-door", json={"value": late}).status_code == 204
+    content = acme.compacted(ref)["outputContent"]
+    assert late not in content
+    assert "[REDACTED:late-door]" in content

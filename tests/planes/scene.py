@@ -16,7 +16,7 @@ from fieldstone.core.transcripts import CanonicalMessage, Run, TextPart
 from fieldstone.planes.reconcile import Reconcile
 from fieldstone.planes.runs import ForkPoint, Runs, touch_run
 from fieldstone.planes.transcript import Transcript
-from fieldstone.ports.planes import EventRow, PlaneStore, StreamRow, Tables
+from fieldstone.ports.planes import EventRow, PlaneFile, PlaneStore, StreamRow, Tables
 from fieldstone.testing import ManualClock, SeededIds
 from tests.planes.events import delta
 
@@ -27,11 +27,14 @@ BACKENDS: Final = ("memory", "sqlite")
 
 
 class Scene:
-    def __init__(self, store: PlaneStore) -> None:
+    """`elsewhere` is the same store as another process would have it open."""
+
+    def __init__(self, store: PlaneStore, elsewhere: PlaneStore | None = None) -> None:
         self.store = store
+        self.elsewhere = elsewhere or store
         self.clock = ManualClock()
         self.runs = Runs(store, self.clock, SeededIds())
-        self.transcript = Transcript(store, self.clock, SeededIds())
+        self.transcript = Transcript(store, self.clock)
         self.reconcile = Reconcile(store, self.clock)
 
     async def begin(self, fork_from: ForkPoint = UNSET, thread: str = THREAD) -> Run:
@@ -79,11 +82,15 @@ def texts(messages: Sequence[CanonicalMessage]) -> list[str]:
 @asynccontextmanager
 async def a_scene(backend: str) -> AsyncIterator[Scene]:
     folder = Path(tempfile.mkdtemp(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None))
-    planes = MemoryPlanes() if backend == "memory" else SqlitePlanes(folder / "field.db")
+    memory = MemoryPlanes()
+    opened: list[PlaneFile] = [memory, memory]
+    if backend == "sqlite":
+        opened = [SqlitePlanes(folder / "field.db"), SqlitePlanes(folder / "field.db")]
     try:
-        yield Scene(planes.open(SCOPE))
+        yield Scene(*(planes.open(SCOPE) for planes in opened))
     finally:
-        await planes.close()
+        for planes in opened:
+            await planes.close()
         shutil.rmtree(folder)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import json
 
-from fieldstone.core.errors import InternalError, InvalidPayload, StreamCompacted
+from fieldstone.core.errors import FieldError, InternalError, InvalidPayload, StreamCompacted
 from fieldstone.core.streams import StreamEvent
 from fieldstone.planes import compaction
 from fieldstone.planes.compaction import Held, SnapshotSeq, StreamCompaction
@@ -209,6 +210,33 @@ async def test_deletion_goes_in_chunks_and_is_finished_when_the_store_is_opened_
     assert await _rows(scene) == 0
 
 
+@pytest.mark.parametrize("is_written", [False, True], ids=["before a write", "after it"])
+async def test_a_crash_at_any_step_leaves_a_store_that_is_correct(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, is_written: bool
+) -> None:
+    """Each write is on disk whole or not at all; so the steps between them are all that a crash can tell apart."""
+    monkeypatch.setattr(compaction, "CHUNK_EVENTS", 3)
+    for writes in range(9):
+        stream = f"run {writes}"
+        await streams_of(scene).append(stream, STEP * 3)
+        before = await scene.store.read(partial(_state, stream=stream))
+        crashing = Streams(_Crashing(scene.store, writes, is_written=is_written), cleaning, scene.clock)
+        await asyncio.gather(crashing.compact(stream), return_exceptions=True)
+        await asyncio.gather(crashing.settled(), return_exceptions=True)
+        streams = streams_of(scene)
+        assert await scene.store.read(partial(_state, stream=stream)) == before
+        info = await streams.info(stream)
+        assert (info.head, info.floor) in {(12, 0), (12, 12)}
+        assert len((await streams.read(stream, after=info.floor)).events) == 12 - info.floor
+        assert (info.snapshot is not None) or info.floor == 0
+        streams.resume()
+        await streams.settled()
+        assert (await streams.compact(stream)).eligible == 12 - info.floor
+        await streams.settled()
+        assert await scene.store.read(partial(_state, stream=stream)) == before
+        assert await scene.store.read(lambda tables: tables.truncated(limit=1)) == []
+
+
 async def test_appends_and_reads_go_on_while_events_are_deleted(scene: Scene) -> None:
     streams = streams_of(scene)
     for _ in range(5):
@@ -302,6 +330,34 @@ class _Meddled:
         if self._left == 0:
             await self._meddle()
         return done
+
+
+class Crash(FieldError):
+    """The process was killed."""
+
+
+class _Crashing:
+    """A store that takes so many writes, and then nothing any more."""
+
+    def __init__(self, store: PlaneStore, writes: int, *, is_written: bool) -> None:
+        self._store = store
+        self._left = writes
+        self._is_written = is_written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def write(self, work: Callable[[Tables], T]) -> T:
+        if self._left == 0 and self._is_written:
+            await self._store.write(work)
+        self._left -= 1
+        if self._left < 0:
+            self._is_written = False
+            raise Crash
+        return await self._store.write(work)
+
+    async def scour(self) -> bool:
+        return True
 
 
 class _Forgetful:

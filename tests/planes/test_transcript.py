@@ -1,11 +1,13 @@
 """The durable transcript: branches, pages, the tree, switching, deleting, and the context of the next prompt."""
 
 import asyncio
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import json
 
 from fieldstone.core.errors import InvalidPayload, InvalidTransition, RunNotFound, StreamCompacted, ThreadNotFound
 from fieldstone.core.transcripts import (
@@ -18,6 +20,7 @@ from fieldstone.core.transcripts import (
 )
 from fieldstone.planes.compaction import HOLD_PREFIX
 from fieldstone.planes.deletion import mark_deleted
+from fieldstone.planes.messages import message_id
 from fieldstone.planes.snapshots import take_snapshot
 from fieldstone.planes.streams import Streams
 from fieldstone.planes.window import Window
@@ -86,6 +89,17 @@ async def test_reads_are_paged_and_the_pages_of_one_path_belong_together(scene: 
     assert rest.next is None
 
 
+async def test_a_path_that_is_attached_between_two_pages_is_read_on_where_it_was(scene: Scene) -> None:
+    coming = await scene.begin(None)
+    await scene.tell(coming, delta("parent"))
+    await scene.said("a", "b", "c", fork_from=message_id(coming.stream_id, 1))
+    first = await scene.transcript.messages(THREAD, limit=1)
+    await scene.commit(coming)
+    rest = await scene.transcript.messages(THREAD, after=first.next)
+    assert texts((*first.messages, *rest.messages)) == ["a", "b", "c"]
+    assert await scene.path() == ["parent", "a", "b", "c"]
+
+
 async def test_a_limit_of_0_gives_none_and_one_below_is_refused(scene: Scene) -> None:
     await forked(scene)
     first = await scene.transcript.messages(THREAD, limit=2)
@@ -103,10 +117,17 @@ async def test_what_is_no_next_of_an_earlier_answer_is_refused(scene: Scene) -> 
     for after in ("x", "é", "e30", "bm9uc2Vuc2U", of_all):
         with pytest.raises(InvalidPayload):
             await scene.transcript.messages(THREAD, after=after)
+    for place in (-1, 2**64, "1"):
+        with pytest.raises(InvalidPayload):
+            await scene.transcript.messages(THREAD, branch="all", after=opaque(place=place))
     with pytest.raises(InvalidPayload):
         await scene.transcript.messages(THREAD, branch="all", after=of_path)
     with pytest.raises(InvalidPayload):
         await scene.transcript.messages(THREAD, branch="some")  # type: ignore[arg-type]
+
+
+def opaque(**cursor: object) -> str:
+    return urlsafe_b64encode(json.encode(cursor)).decode()
 
 
 async def test_the_tree_has_every_message_without_its_parts(scene: Scene) -> None:
@@ -229,6 +250,7 @@ async def test_messages_are_found_by_their_ids_on_whatever_branch_and_recalled_b
     recalls = scene.transcript.recalls(THREAD)
     assert [message.id for message in await recalls.messages([other, "gone", answer])] == [other, answer]
     assert [message.id for message in await recalls.search("how many volts?", [other, answer])] == [answer]
+    assert not await scene.transcript.recalls("t9").search("how many volts?", [answer])
 
 
 async def test_a_run_over_the_transport_log_is_committed_with_what_readers_saw(scene: Scene) -> None:

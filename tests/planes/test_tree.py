@@ -150,7 +150,25 @@ def test_the_way_to_an_ancestor_takes_few_reads_however_long_the_chain() -> None
         for depth in range(FIRST_DEPTH, LONG + 1):
             counted.reads = 0
             assert ancestor_at(counted, THREAD, leaf, depth).depth == depth
-            assert counted.reads <= 4 * LONG.bit_length()
+            assert counted.reads <= 3 * LONG.bit_length()
+
+    in_tables(work)
+
+
+def test_a_page_costs_as_much_in_a_long_thread_with_many_branches_as_in_a_short_one() -> None:
+    def work(tables: Tables) -> None:
+        parent, place = None, 0
+        for at in range(LONG):
+            for branch in range(3):
+                place += 1
+                put(tables, f"{at} {branch}", parent, place=place)
+            parent = f"{at} 2"
+        counted = Counted(tables)
+        leaf = get(tables, parent or "")
+        for after in range(0, LONG, 50):
+            counted.reads = 0
+            assert len(path_page(counted, THREAD, leaf, after_depth=after, limit=10)) == 10
+            assert counted.reads <= 10 + 3 * LONG.bit_length()
 
     in_tables(work)
 

@@ -564,3 +564,14 @@ async def test_an_import_beside_a_compaction_holds_nobody_up(field: Rig) -> None
         assert (await compacting)["units_affected"] >= 40
         assert (await importing).imported == 0
         assert await recording
+
+
+async def test_two_sides_of_a_conflict_that_are_purged_together_are_settled_once_and_stay_gone(field: Rig) -> None:
+    first = await field.record("ben", "The gate opens at nine in the morning.")
+    await field.record("ada", "The gate opens at ten in the morning.", relations=[relation("contradicts", first)])
+    answer = await compact(field, "purge", filter={"types": ["finding"]})
+    assert answer["units_affected"] == 2
+    assert await field.seen_by("op", include_archived=True) == set()
+    kinds = [kind_of(line) for line in await field.log()]
+    assert kinds.count("conflict.resolved") == 1
+    assert "unit.reinstated" not in kinds

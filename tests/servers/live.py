@@ -11,6 +11,7 @@ from msgspec import Struct, json
 from fieldstone.core.replies import Reply
 from fieldstone.core.requests import Message
 from fieldstone.field.field import LocalField
+from fieldstone.profiles.openwop.discovery import HostFeatures
 from fieldstone.servers.http.serve import Serving, start
 from fieldstone.settings import Settings
 from fieldstone.wiring import open_local_field
@@ -86,7 +87,7 @@ async def live_server(**values: Any) -> AsyncIterator[Live]:
     settings = Settings(**{"db": "memory:", "port": 0, **values})
     field = await open_local_field(settings)
     try:
-        serving = await start(*entrance_to(field), settings)
+        serving = await start(*entrance_to(field), settings, HostFeatures())
         try:
             async with httpx.AsyncClient(base_url=serving.url, timeout=30) as client:
                 yield Live(field, serving, client)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+import httpx
 import pytest
 from starlette.types import Message, Scope
 
@@ -20,8 +21,12 @@ from fieldstone.servers.http.endpoint import Endpoint
 from fieldstone.servers.http.entrance import Entrance
 from fieldstone.servers.http.events import HEARTBEAT, EventRoutes
 from fieldstone.servers.http.gate import Gate
+from fieldstone.servers.http.serve import FINISH_S, start
 from fieldstone.servers.tenants import Tenants
+from fieldstone.settings import Settings
+from fieldstone.wiring.house import host_features
 from tests.field.fields import opened
+from tests.servers.houses import entrance_to
 
 STREAM: Final = {"accept": "text/event-stream"}
 PATIENCE_S: Final = 30
@@ -38,14 +43,9 @@ class Feeds:
         self.keys = Keys(MemoryAccess(), SystemClock())
         self.gate = Gate("127.0.0.1")
         self.tenants = Tenants(the_field)
-        self._credentials = Credentials(self.keys, local_tenant="local")
-        entrance = Entrance(self.tenants, self._credentials, SystemClock())
-        routes = EventRoutes(self.gate, self._is_known, look_s=0.01, looks_per_beat=looks_per_beat)
+        entrance = Entrance(self.tenants, Credentials(self.keys, local_tenant="local"), SystemClock())
+        routes = EventRoutes(self.gate, entrance.still_knows, look_s=0.01, looks_per_beat=looks_per_beat)
         self._endpoint = Endpoint("/v1/events", {"GET": routes.events}, self.gate, entrance, refuse=openwop_refusal)
-        self.known = True
-
-    async def _is_known(self, scope: Scope) -> bool:
-        return self.known
 
     async def get(self, query: str = "", **headers: str) -> "Line":
         line = Line(self._endpoint, query, headers)
@@ -184,12 +184,16 @@ async def test_a_question_that_makes_no_sense_is_a_validation_error(
     assert set(body) == {"error", "message"}
 
 
-async def test_a_key_without_the_authority_reads_no_events(feeds: Feeds) -> None:
-    low, reader = (feeds.keys.create(NewKey(tenant="local", authority=authority)).key for authority in (1, 2))
-    for headers in ({}, STREAM):
-        assert (await feeds.get(**headers)).status == 401
-        assert (await feeds.get(authorization=f"Bearer {low}", **headers)).status == 403
-    assert (await feeds.get(authorization=f"Bearer {reader}")).status == 200
+@pytest.mark.parametrize("headers", [{}, STREAM])
+async def test_any_key_reads_the_events_and_nobody_without_one(feeds: Feeds, headers: dict[str, str]) -> None:
+    key = feeds.keys.create(NewKey(tenant="local", authority=0)).key
+    for refused in ({}, {"authorization": "Bearer " + "none"}):
+        line = await feeds.get(**refused, **headers)
+        assert line.status == 401
+        assert json.loads(await line.whole())["error"] == "unauthenticated"
+    line = await feeds.get(authorization=f"Bearer {key}", **headers)
+    assert line.status == 200
+    await line.hang_up()
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
@@ -254,11 +258,12 @@ async def test_a_stream_ends_when_the_server_stops(feeds: Feeds) -> None:
         await line.ended()
 
 
-async def test_a_stream_ends_when_its_credential_counts_no_more_and_tells_nothing_from_then_on(feeds: Feeds) -> None:
+async def test_a_stream_ends_when_its_key_is_revoked_and_tells_nothing_from_then_on(feeds: Feeds) -> None:
+    made = feeds.keys.create(NewKey(tenant="local", authority=0))
     await feeds.seed("a")
-    async with feeds.stream() as line:
+    async with feeds.stream(authorization=f"Bearer {made.key}") as line:
         await line.event()
-        feeds.known = False
+        feeds.keys.revoke(made.id, "local")
         await feeds.seed("b")
         assert b"memory.written" not in await line.whole()
 
@@ -271,3 +276,19 @@ async def test_a_field_stays_open_while_somebody_listens(feeds: Feeds) -> None:
         feeds.gate.stopping = True
         await line.ended()
     assert feeds.tenants._opened["local"].visitors == 0
+
+
+# --- on a real line ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_server_that_stops_waits_for_no_stream(feeds: Feeds) -> None:
+    settings = Settings(port=0)
+    serving = await start(*entrance_to(feeds.field), settings, host_features(settings))
+    await feeds.seed("a")
+    async with httpx.AsyncClient(base_url=serving.url) as client:
+        async with client.stream("GET", "/v1/events", headers=STREAM) as answer:
+            lines = answer.aiter_lines()
+            assert await anext(lines) == "event: memory.written"
+            async with asyncio.timeout(FINISH_S / 2):
+                await serving.stop()
+            assert [line async for line in lines][-1] == ""  # ended as a whole answer does, not cut off

@@ -14,6 +14,7 @@ from fieldstone.core.vocabulary import BUILT_OPERATIONS, Operation
 from fieldstone.servers.http.docs_page import curl, docs_page
 from fieldstone.servers.http.examples import UNIT_ID, example_message
 from fieldstone.servers.http.openapi import openapi_document
+from fieldstone.servers.http.openwop import PREFIXES
 from fieldstone.wire.errors import HTTP_STATUS
 from tests.servers.live import Live
 
@@ -53,10 +54,12 @@ def test_every_route_tells_its_refusals_in_the_error_format(method: str, path: s
     refusals = {status: response for status, response in responses.items() if int(status) >= 400}
     assert {"403", "500", "503"} <= set(refusals)
     assert {int(status) for status in refusals} <= set(HTTP_STATUS.values())
+    of_openwop = path.startswith(PREFIXES)
+    kind, body = ("OpenWopError", "OpenWopError") if of_openwop else ("Error", "ErrorBody")
     for status, response in refusals.items():
-        assert response == {"$ref": f"#/components/responses/Error{status}"}
-        schema = DOCUMENT["components"]["responses"][f"Error{status}"]["content"]["application/json"]["schema"]
-        assert schema == {"$ref": "#/components/schemas/ErrorBody"}
+        assert response == {"$ref": f"#/components/responses/{kind}{status}"}
+        schema = DOCUMENT["components"]["responses"][f"{kind}{status}"]["content"]["application/json"]["schema"]
+        assert schema == {"$ref": f"#/components/schemas/{body}"}
 
 
 async def test_the_examples_are_accepted_in_their_order(live: Live) -> None:
@@ -120,7 +123,7 @@ async def test_the_page_needs_no_script_and_nothing_from_elsewhere(live: Live) -
 async def test_the_page_shows_every_route_with_a_command_that_names_it(live: Live) -> None:
     page = _Page((await live.client.get("/docs")).text)
     urls = {next(word for word in shlex.split(command) if word.startswith("http")) for command in page.pres}
-    assert urls == {live.serving.url + path.replace("{id}", "ID") for _, path in ROUTES}
+    assert urls == {live.serving.url + re.sub(r"{(\w+)}", lambda each: each[1].upper(), path) for _, path in ROUTES}
     assert len(page.pres) == len(ROUTES)
 
 

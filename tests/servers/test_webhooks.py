@@ -6,13 +6,14 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldstone.backends.memory.store import MemoryStore
+from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.core.errors import StorageFull
 from fieldstone.core.vocabulary import FeedKind
 from fieldstone.field.field import LocalField
@@ -210,11 +211,10 @@ async def test_what_was_purged_before_a_hook_took_it_is_not_sent_any_more(field:
 # --- over restarts ----------------------------------------------------------------------------------------------------
 
 
-async def test_what_a_hook_did_not_take_before_a_restart_it_gets_after_it_and_nothing_twice() -> None:
-    store = MemoryStore(KEY)
+async def test_what_a_hook_did_not_take_before_a_restart_it_gets_after_it_and_nothing_twice(tmp_path: Path) -> None:
     is_up = True
     async with receiving(lambda number: 200 if is_up else 503) as receiver:
-        field = await opened(store=store)
+        field = await opened(store=SqliteStore.open(tmp_path / "field.db", KEY))
         async with hooked(field, hook(receiver)):
             await seed(field, "a")
             await receiver.until_taken(1)
@@ -223,7 +223,9 @@ async def test_what_a_hook_did_not_take_before_a_restart_it_gets_after_it_and_no
             await seed(field, "b", "c")
             await receiver.until_came(2)
         await seed(field, "d")  # while nobody sends
+        await field.close()
         is_up = True
+        field = await opened(store=SqliteStore.open(tmp_path / "field.db", KEY), seed=2)
         async with hooked(field, hook(receiver)):
             taken = await receiver.until_taken(4)
         await field.close()

@@ -61,7 +61,7 @@ class _Remote(Protocol):
 def command(
     where: Where, as_json: bool, kinds: tuple[FeedKind, ...], since: str | None, limit: int, follow: bool
 ) -> None:
-    """Show what was written to memories, compacted and consolidated.
+    """Show the events of memories: what was written, compacted, consolidated.
 
     Events hold ids and counts, and nothing of what is remembered. Each begins with its id.
 

@@ -28,15 +28,17 @@ from fieldstone.core.replies import (
 )
 from fieldstone.core.requests import Attune, Compact, Message
 from fieldstone.core.units import MemoryUnit
-from fieldstone.core.vocabulary import ConflictStatus, Guard
+from fieldstone.core.vocabulary import ConflictStatus, FeedKind, Guard
 from fieldstone.field.field import TENANT_SCOPE, LogPage
 from fieldstone.field.rebuild import Rebuilt
 from fieldstone.field.retention import Outcome, PolicyStatus
 from fieldstone.field.secrets import ListedSecret, SecretScope
 from fieldstone.field.sweep import Swept
 from fieldstone.field.transfer import Imported
+from fieldstone.profiles.openwop.feed import PAGE_EVENTS, FeedPage, event_from
 from fieldstone.wire.errors import ErrorBody, error_from
 from fieldstone.wire.messages import encode_message
+from fieldstone.wire.openwop import OpenWopError, error_from_openwop
 from fieldstone.wire.operations import OPERATION_ROUTES
 
 TRIES: Final = 4  # the message id makes sending again safe
@@ -84,6 +86,11 @@ class Outcomes(Struct, frozen=True):
 
 class PolicyStatuses(Struct, frozen=True):
     policies: tuple[PolicyStatus, ...]
+
+
+class Told(Struct, frozen=True):
+    events: tuple[dict[str, Any], ...]
+    next: str
 
 
 class ServerUnreachable(ConnectionError):
@@ -194,6 +201,13 @@ class RemoteField:
     async def drop_secret(self, secret_id: str) -> None:
         await self._answer("DELETE", f"/v1/secrets/{quote(secret_id, safe='')}")
 
+    async def events(
+        self, *, kinds: Sequence[FeedKind] | None = None, since: str | None = None, limit: int = PAGE_EVENTS
+    ) -> FeedPage:
+        params = {"limit": str(limit), **({"type": ",".join(kinds)} if kinds else {})}
+        told = await self._ask("GET", "/v1/events", Told, params=params | ({"since": since} if since else {}))
+        return FeedPage(tuple(map(event_from, told.events)), told.next)
+
     async def sweep(self) -> Swept:
         return await self._ask("POST", "/v1/sweep", Swept, timeout=LONG_TIMEOUT)
 
@@ -295,5 +309,9 @@ def _wants_ids(message: Message) -> bool:
 def _error(status: int, body: bytes) -> FieldError:
     try:
         return error_from(json.decode(body, type=ErrorBody), status)
+    except DecodeError:
+        pass
+    try:
+        return error_from_openwop(json.decode(body, type=OpenWopError), status)
     except DecodeError:
         return InternalError(f"the server answered {status} with a body that is not the Field's.")

@@ -6,7 +6,6 @@ from msgspec import UNSET, Struct, UnsetType, ValidationError, json
 
 Role = Literal["user", "assistant", "system", "tool"]
 RunStatus = Literal["created", "streaming", "committed", "failed", "cancelled", "superseded"]
-Ending = Literal["committed", "failed", "cancelled"]
 RecoveryAction = Literal["fail", "cancel", "commit"]
 Branch = Literal["active", "all"]
 

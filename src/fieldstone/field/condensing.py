@@ -1,6 +1,7 @@
 """Compaction and distillation of an OpenWOP memory: many entries become few, on the road that every synthesis takes."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 from typing import Final
 
@@ -99,26 +100,52 @@ class Condensing:
         token_budget: int,
         *,
         sources: Sequence[NewEntry] | None = None,
+        units: Collection[int] | None = None,
         index: bool = False,
     ) -> Archived | None:
-        """All entries of the memory, or these new ones alone; nothing is written where the budget is too small.
+        """All entries of the memory, some of them (`units`), or these new ones alone (`sources`); nothing is written
+        where the budget is too small.
 
         None: there is nothing to distil.
         """
-        kept = [] if sources is not None else await self._entries.list(memory, limit=None)
+        work: Distillation | None = None
+        while work is None or not work.output:  # another may have taken some of the same entries meanwhile
+            work = await self._distilled(caller, memory, token_budget, sources, units, index=index)
+            if work is None:
+                return None
+        await self._compactions.shelve(work.units, work.entry)
+        [told] = await self._told([work.output_id])
+        [output] = await self._entries.told(list((await self._state.store.views.entries_of([work.output])).values()))
+        return Archived(told, sha256(output.content.encode()).hexdigest())
+
+    async def _distilled(
+        self,
+        caller: Caller,
+        memory: str,
+        budget: int,
+        sources: Sequence[NewEntry] | None,
+        units: Collection[int] | None,
+        *,
+        index: bool,
+    ) -> Distillation | None:
+        kept = [] if sources is not None else await self._free(memory, units)
         originals = await self._given(sources) if sources is not None else _originals(kept)
         if not originals:
             return None
-        distillate, spent = await self._within(originals, token_budget, index=index)
+        distillate, spent = await self._within(originals, budget, index=index)
         work = Distillation(caller, memory, sources, kept, distillate, spent, self._ids, shared=self._entries.shared)
         try:
             await self._writer.submit(work)
         except SecretLeakage as refused:
             raise refused if sources is not None else CompactionRedactionFailed from refused
-        await self._compactions.shelve(work.units, work.entry)
-        [told] = await self._told([work.output_id])
-        [output] = await self._entries.told(list((await self._state.store.views.entries_of([work.output])).values()))
-        return Archived(told, sha256(output.content.encode()).hexdigest())
+        return work
+
+    async def _free(self, memory: str, units: Collection[int] | None) -> list[KeptEntry]:
+        """The memory's entries that nobody holds or pinned, among these."""
+        guarded = {guard.unit for guard in self._state.guards}
+        kept = await self._entries.list(memory, limit=None)
+        wanted = kept if units is None else [each for each in kept if each.row.unit in units]
+        return [each for each in wanted if each.row.unit not in guarded]
 
     async def archives(self, memory: str) -> list[tuple[KeptEntry, FeedRow, MemoryCompacted]]:
         """What distillations of the memory left behind, newest first."""
@@ -143,16 +170,26 @@ class Condensing:
     async def _given(self, sources: Sequence[NewEntry]) -> list[Original]:
         """Clean before anything is made from them, as they will be stored."""
         harness = await self._cleaning.harness()
-        cleaned = harness.clean_groups([[source.content] for source in sources])
+        cleaned = await asyncio.to_thread(harness.clean_groups, [[source.content] for source in sources])
         return [Original(f"{number:08}", 0, "observation", "", clean.texts[0]) for number, clean in enumerate(cleaned)]
 
+    def _counted(self, originals: Sequence[Original]) -> dict[str, int]:
+        """Tokens by type."""
+        sizes = dict.fromkeys((original.type for original in originals), 0)
+        for original in originals:
+            sizes[original.type] += self._counter.count(original.text)
+        return sizes
+
     async def _within(self, originals: Sequence[Original], budget: int, *, index: bool) -> tuple[Distillate, Spent]:
-        read = sum(self._counter.count(original.text) for original in originals)
+        sizes = await asyncio.to_thread(self._counted, originals)
+        read = sum(sizes.values())
         shortest = await self._summarizer.distil(originals, LEAST_TOKENS)
         least = read + max(1, shortest.tokens)
         if budget < least:
             raise TokenBudgetExceeded(extra={"details": {"budget": budget, "minimumRequired": least}})
-        room = min(budget - read, max(LEAST_TOKENS, int(read / self._ratio)))
+        # What was distilled before is short already: to shorten it each time would lose it.
+        before = sizes.get("synthesis", 0)
+        room = min(budget - read, max(LEAST_TOKENS, before + int((read - before) / self._ratio)))
         distillate = await self._summarizer.distil(originals, room)
         if not distillate.text or distillate.tokens > budget - read:
             distillate = shortest
@@ -161,7 +198,7 @@ class Condensing:
 
 def _originals(kept: Sequence[KeptEntry]) -> list[Original]:
     oldest_first = reversed(kept)
-    return [Original(f"{number:08}", 0, "observation", "", each.content) for number, each in enumerate(oldest_first)]
+    return [Original(f"{number:08}", 0, each.type, "", each.content) for number, each in enumerate(oldest_first)]
 
 
 def _raise_if_a_secret_stayed(compacted: Compacted) -> None:

@@ -53,7 +53,7 @@ MOST_OTHERWISE: Final = 12  # and for one that contradicts
 POSTINGS: Final = 1_000
 SHARED_WORDS: Final = 2  # one word in common does not make a common subject
 MOST_TAGS: Final = 1_000  # as many as a put may have
-KEPT_TEXTS: Final = 10_000  # as they were read: about 50 MB
+KEPT_TEXTS: Final = 2_000  # as they were read: with more of them the garbage collector stops everybody for 100 ms
 
 # Words that may be there or not. Stop words would not do: "before" and "after" are among them.
 _EMPTY: Final = frozenset(["a", "an", "the", "is", "are", "that", "also"])
@@ -163,13 +163,14 @@ class Yielding(Wordless):
         for each in self.gave_way:
             tags = list(islice(rest, len(each.tags)))
             unit, by = await desk.unit_at(each.unit), await desk.unit_at(each.by)
+            disputed = desk.had_a_dispute(each.unit)
             if not (_stands(unit) and _stands(by)) or desk.is_guarded(each.unit) or (tags and each.by not in beside):
                 continue
-            if desk.had_a_dispute(each.unit):
-                if len(self.gave_way) > 1:  # a new one: the next consolidation sees it
-                    continue
-                await settle(draft, desk, each.unit, "superseded")
+            if disputed and len(self.gave_way) > 1:  # since it was compared: the next consolidation sees to it
+                continue
             draft.append(UnitSuperseded(unit=each.unit, by_unit=each.by))
+            if disputed:
+                await settle(draft, desk, [each.unit], "superseded")
             joined.setdefault(each.by, []).extend(tags)
             self.gone.append(each.unit)
         for standing, tags in joined.items():
@@ -293,7 +294,9 @@ class Consolidation:
     def _saying_the_same(self, older: "_Said") -> Iterator["_Said"]:
         yield from self._same.get(older.digest, ())[:MOST_SAME]
         for newer in self._standing.with_all(older.words):
-            if _is_part(older.words, newer.words) and restates(newer.entry.text, older.entry.text):
+            if newer.words == older.words or (
+                _is_part(older.words, newer.words) and restates(newer.entry.text, older.entry.text)
+            ):
                 yield newer
 
     def _out_of_date(self, older: "_Said") -> GaveWay | None:
@@ -318,11 +321,11 @@ class Consolidation:
         return Claim(entry.text, "observation", entry.unit, 1.0, voice, None, prepared)
 
     def _read(self, said: "_Said") -> Prepared:
-        prepared = self._prepared.get(said.entry.unit)
-        if prepared is None:
-            if len(self._prepared) >= KEPT_TEXTS:
-                self._prepared.clear()
-            prepared = self._prepared[said.entry.unit] = prepare(said.entry.text)
+        """What was not asked for lately is forgotten first."""
+        unit = said.entry.unit
+        prepared = self._prepared[unit] = self._prepared.pop(unit, None) or prepare(said.entry.text)
+        if len(self._prepared) > KEPT_TEXTS:
+            del self._prepared[next(iter(self._prepared))]
         return prepared
 
 

@@ -25,6 +25,7 @@ from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.entries import KeptEntry
 from fieldstone.field.putting import NewEntry, Putting, putting_message
 from fieldstone.field.synthesis import MOST_NAMED_SOURCES, PROVENANCE_TAG, field_agent
+from fieldstone.field.trust import noted_trust
 from fieldstone.field.work import NO_ANSWER
 from fieldstone.ports.summarizer import Distillate
 from fieldstone.ports.world import Ids
@@ -63,6 +64,7 @@ class Distillation:
         self._distillate = distillate
         self._spent = spent
         self._id = ids.compaction()
+        self._trust = self._putting.trust
         self.output_id = ids.unit()
         self.output = 0
         self.units: list[int] = []
@@ -86,6 +88,10 @@ class Distillation:
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         draft, rest = desk.draft(desk.epoch), iter(clean)
+        rows = [await desk.unit_at(each.row.unit) for each in self._kept]
+        if not all(desk.is_to_go(row) for row in rows):
+            return draft, NO_ANSWER
+        self._trust = min((noted_trust(row) for row in rows), default=self._putting.trust)
         content, purpose, reasoning, tag, why, field = (next(rest) for _ in range(6))
         targets = tuple(next(rest) for _ in self._ids())
         await self._putting.append_to(draft, desk, rest)
@@ -131,7 +137,7 @@ class Distillation:
             session=self._putting.session,
             score=1.0,
             relations=tuple(LoggedRelation("elaborates", unit) for unit in self.units),
-            trust=self._putting.trust,
+            trust=self._trust,
         )
 
     def _compacted(self, begun: int, content: CleanText) -> MemoryCompacted:

@@ -151,8 +151,9 @@ class Entries:
         row = await self.find(memory, entry_id)
         if row is None or not (self._is_seen(row, None) or await self._is_output(row)):
             return False
+        earlier = [] if row.digest is None else await self._labelled(row.session, row.digest)
         originals = self._state.relations.originals_of(row.unit)
-        if not await self._compactions.erase([row.unit, *originals], caller.credential):
+        if not await self._compactions.erase(sorted({row.unit, *originals, *earlier}), caller.credential):
             raise Forbidden("It is held: no deletion touches it until the hold is lifted.")
         return True
 
@@ -162,12 +163,7 @@ class Entries:
         if session is None:
             return 0
         digest = self._state.names.digest("tag", tag) if tag is not None else self._source(source or "")
-        found: list[int] = []
-        before: int | None = None
-        views = self._state.store.views
-        while rows := await views.entries(session, before=before, limit=PAGE_ENTRIES, tag=digest, every=True):
-            found += [row.unit for row in rows if row.gone_seq is None]
-            before = rows[-1].unit
+        found = await self._labelled(session, digest)
         await self._erase(found, caller.credential)
         return len(found)
 
@@ -219,6 +215,16 @@ class Entries:
                     beside.agent_id,
                 )
             )
+        return found
+
+    async def _labelled(self, session: int, digest: bytes) -> Sequence[int]:
+        """Every entry that bears it and was not purged: listed, archived, or replaced."""
+        found: list[int] = []
+        before: int | None = None
+        views = self._state.store.views
+        while rows := await views.entries(session, before=before, limit=PAGE_ENTRIES, tag=digest, every=True):
+            found += [row.unit for row in rows]
+            before = rows[-1].unit
         return found
 
     async def _erase(self, units: Sequence[int], credential: str | None) -> None:

@@ -57,6 +57,7 @@ from fieldstone.field.idempotency import Fingerprint, fingerprint
 from fieldstone.field.meanings import Meanings
 from fieldstone.field.memories import Memories
 from fieldstone.field.options import Models, Options
+from fieldstone.field.planes import Planes
 from fieldstone.field.reads import Reads
 from fieldstone.field.rebuild import Rebuilt, rebuild
 from fieldstone.field.record import Recording
@@ -76,6 +77,7 @@ from fieldstone.field.transfer import Imported, export, import_lines
 from fieldstone.field.work import Work
 from fieldstone.field.writer import Landed, Outcome, Writer
 from fieldstone.ports.lease import Holder
+from fieldstone.ports.planes import PlaneStore
 from fieldstone.ports.store import Place, Store
 from fieldstone.ports.views import ConflictRow, UnitRow
 from fieldstone.ports.world import Clock, Ids
@@ -122,6 +124,7 @@ class LocalField:
         models: Models,
         options: Options,
         place: Place | None = None,
+        planes: PlaneStore | None = None,
     ) -> None:
         self._store, self._state, self._clock, self._ids = store, state, clock, ids
         self._secrets, self._options, self._models, self._place = secrets, options, models, place
@@ -182,6 +185,7 @@ class LocalField:
         self._retention = Retention(state, self._writer, self._compactions, clock, options.rules)
         self._scheduling = Scheduling(self._retention, clock)
         self.audit = AuditReads(state)
+        self._planes = None if planes is None else Planes(planes, self._cleaning, models, clock, ids)
         self.memories = Memories(
             state, self._writer, self._reads, self._compactions, self._cleaning, models, options, clock, ids
         )
@@ -486,6 +490,13 @@ class LocalField:
         """Load in the background what the first RECORD would wait for."""
         self._cleaning.begin()
 
+    @property
+    def planes(self) -> Planes:
+        """Its streams, its transcripts, and contexts for generations."""
+        if self._planes is None:
+            raise RuntimeError("The field was opened without its planes.")
+        return self._planes
+
     def accompany(self, companion: Companion) -> None:
         """It goes with the field as long as that is open, and is closed first."""
         self._companions.append(companion)
@@ -496,6 +507,8 @@ class LocalField:
             return
         for companion in self._companions:
             await companion.close()
+        if self._planes is not None:
+            await self._planes.close()
         self._closed = True
         if self._rebuilding is not None:
             await asyncio.wait([self._rebuilding])

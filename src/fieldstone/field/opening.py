@@ -6,6 +6,7 @@ from fieldstone.field.field import LocalField
 from fieldstone.field.options import Models, Options
 from fieldstone.field.secrets import Secrets
 from fieldstone.field.state import FieldState
+from fieldstone.ports.planes import PlaneStore
 from fieldstone.ports.store import Place, Store
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.redact import Harness
@@ -21,6 +22,7 @@ async def open_local(
     models: Models,
     options: Options,
     place: Place | None = None,
+    planes: PlaneStore | None = None,
 ) -> LocalField:
     """Read the state back from the store, let the index catch up, and the field is ready.
 
@@ -37,6 +39,7 @@ async def open_local(
         models=models,
         options=options,
         place=place,
+        planes=planes,
     )
     await field.start()
     return field

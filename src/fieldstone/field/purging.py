@@ -131,9 +131,7 @@ class Purging:
         rest = iter(clean)
         self.entry = draft.append(self.event, None if self._why is None else ReasonText(next(rest)))
         draft.erased += texts
-        for row in rows:
-            if desk.had_a_dispute(row.seq):
-                await settle(draft, desk, row.seq, "purged")
+        await settle(draft, desk, [row.seq for row in rows if desk.had_a_dispute(row.seq)], "purged")
         for each in self.remade:
             mine = [next(rest) for _ in each.texts()]
             await each.append_to(draft, desk, await each.rows(desk), mine)

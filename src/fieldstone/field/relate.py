@@ -81,17 +81,20 @@ async def contest(
     return await _contest(draft, _Standings(draft, desk), ids, unit.seq, other.seq, kind, how, description)
 
 
-async def settle(draft: Draft, desk: Desk, unit: int, how: Departure) -> None:
-    """Resolve the conflicts of a unit that left, and let the other sides stand again."""
-    await _Standings(draft, desk).leave(unit, how)
+async def settle(draft: Draft, desk: Desk, units: Sequence[int], how: Departure) -> None:
+    """Resolve the conflicts of units that left together, and let the other sides stand again."""
+    standings = _Standings(draft, desk, leaving=frozenset(units))
+    for unit in units:
+        await standings.leave(unit, how)
 
 
 class _Standings:
     """Where each unit stands by what this draft has decided so far: the desk learns of it only when it is accepted."""
 
-    def __init__(self, draft: Draft, desk: Desk) -> None:
+    def __init__(self, draft: Draft, desk: Desk, leaving: frozenset[int] = frozenset()) -> None:
         self._draft = draft
         self._desk = desk
+        self._leaving = leaving  # they stand nowhere again, whatever becomes of their conflicts
         self._statuses: dict[int, UnitStatus] = {}
         self._resolved: set[int] = set()
 
@@ -113,9 +116,14 @@ class _Standings:
             other = conflict.unit_b if conflict.unit_a == unit else conflict.unit_a
             _resolve(self._draft, conflict, winner=other, how=how)
             self._resolved.add(conflict.seq)
-            if await self.of(other) == "contested" and not await self._open_conflicts_of(other):
+            if await self._stands_again(other):
                 self._draft.append(UnitReinstated(unit=other))
                 self._statuses[other] = "active"
+
+    async def _stands_again(self, unit: int) -> bool:
+        if unit in self._leaving or await self.of(unit) != "contested":
+            return False
+        return not await self._open_conflicts_of(unit)
 
     async def _open_conflicts_of(self, unit: int) -> list[ConflictRow]:
         return [row for row in await self._desk.open_conflicts_of(unit) if row.seq not in self._resolved]

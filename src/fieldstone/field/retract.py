@@ -37,5 +37,5 @@ class Retracting:
             raise InvalidTransition(f"{unit.id} is retracted already.")
         draft = desk.draft(self.message.epoch)
         draft.append(UnitRetracted(unit=unit.seq, by=by.number), ReasonText(clean[0]))
-        await settle(draft, desk, unit.seq, "retracted")
+        await settle(draft, desk, [unit.seq], "retracted")
         return draft, Done(unit.id, draft.epoch)

@@ -87,7 +87,7 @@ class Synthesizing:
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         rows = await self.rows(desk)
         draft = desk.draft(desk.epoch)
-        as_read = [row.status for row in rows] == list(self._group.statuses)
+        as_read = [_said(row.status) for row in rows] == [_said(status) for status in self._group.statuses]
         if self._archives and not (as_read and all(desk.is_to_go(row) for row in rows)):
             return draft, NO_ANSWER  # one of them changed meanwhile: the group is planned again
         await self.append_to(draft, desk, rows, clean)
@@ -150,6 +150,11 @@ class Synthesizing:
             EntryWritten(unit=self.unit, session=session, expires_ms=min(expires, default=None)),
             EntryTexts(tags=(tag,)),
         )
+
+
+def _said(status: UnitStatus) -> UnitStatus:
+    """Whether a unit has its vector already changes nothing of what it says."""
+    return "active" if status == "pending_enrichment" else status
 
 
 async def field_agent(draft: Draft, desk: Desk, name: CleanText, role: CleanText) -> tuple[int, int]:

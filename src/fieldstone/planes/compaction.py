@@ -15,12 +15,14 @@ from msgspec import Struct
 
 from fieldstone.core.errors import FieldError, InternalError
 from fieldstone.core.transcripts import OPEN_STATUSES
-from fieldstone.planes.messages import encode_state, message_id
+from fieldstone.planes.messages import Messages, decode_events, encode_state, message_id
+from fieldstone.planes.projector import SequenceGap
 from fieldstone.planes.snapshots import replayed, snapshot_of, state_in
 from fieldstone.ports.planes import PlaneStore, ReadTables, SnapshotRow, StreamRow, Tables
 from fieldstone.ports.world import Clock
 
 CHUNK_EVENTS: Final = 1_000  # deleted in one transaction: writers wait for its end, see benchmarks/streams
+PROJECTED_AT_ONCE: Final = 1_000  # a few milliseconds, in which other threads wait for their turn
 STREAMS_AT_ONCE: Final = 1_000
 HOLD_PREFIX: Final = "hold:"  # a hold lies among the readers, under a name that no reader may have
 KEPT_PLACE_VERSION: Final = 0  # no reader knows it: to all of them there is no snapshot yet
@@ -91,20 +93,21 @@ class Compactor:
         kept = SnapshotRow(stream, last_seq, self._clock.now_ms(), KEPT_PLACE_VERSION, b"", b"")
         for _ in range(PROJECTIONS_MAX):
             await self._store.write(lambda tables: tables.put_snapshot(kept))
-            messages = await self._store.read(lambda tables: replayed(tables, stream, until=last_seq))
-            taken = snapshot_of(stream, messages, now_ms=self._clock.now_ms())
+            taken = await self._project(stream, last_seq)
             if await self._store.write(partial(_put_in_place, kept, taken)):
-                await self._verify(taken)
+                if not await self._store.read(partial(_is_as_written, taken)):
+                    raise InternalError("The snapshot could not be read back as it was written; no event was touched.")
                 return taken
-        raise InternalError(
-            "The stream's texts were rewritten while a snapshot of them was taken; no event was touched."
-        )
+        raise InternalError("The stream's texts changed while a snapshot of them was taken; no event was touched.")
 
-    async def _verify(self, taken: SnapshotRow) -> None:
-        found, head = await self._store.read(partial(_snapshot_at, taken.stream, taken.last_seq))
-        state = None if found is None else state_in(found, head=head)
-        if state is None or encode_state(state) != taken.state:
-            raise InternalError("The snapshot could not be read back as it was written; no event was touched.")
+    async def _project(self, stream: str, last_seq: int) -> SnapshotRow:
+        """In steps, in the threads that read: others want their turn."""
+        messages = await self._store.read(partial(_begun, stream, last_seq))
+        while messages.last_seq < last_seq:
+            await self._store.read(partial(_go_on, stream, messages, last_seq))
+            await asyncio.sleep(0)
+        now_ms = self._clock.now_ms()
+        return await self._store.read(lambda _: snapshot_of(stream, messages, now_ms=now_ms))
 
     # --- in the background -------------------------------------------------------------------------------------------
 
@@ -219,6 +222,21 @@ def _put_in_place(kept: SnapshotRow, taken: SnapshotRow, tables: Tables) -> bool
     return True
 
 
-def _snapshot_at(stream: str, last_seq: int, tables: ReadTables) -> tuple[SnapshotRow | None, int]:
-    row = tables.stream(stream) or StreamRow(stream)
-    return next((each for each in tables.snapshots(stream) if each.last_seq == last_seq), None), row.head
+def _begun(stream: str, last_seq: int, tables: ReadTables) -> Messages:
+    """What the newest snapshot has; the rest is projected step by step."""
+    floor = (tables.stream(stream) or StreamRow(stream)).floor
+    taken = [each.last_seq for each in tables.snapshots(stream) if each.state_version != KEPT_PLACE_VERSION]
+    return replayed(tables, stream, until=max((seq for seq in taken if floor < seq <= last_seq), default=floor))
+
+
+def _go_on(stream: str, messages: Messages, last_seq: int, tables: ReadTables) -> None:
+    rows = tables.events(stream, after=messages.last_seq, limit=PROJECTED_AT_ONCE, until=last_seq)
+    if not messages.apply(decode_events(rows)):
+        raise SequenceGap(messages.last_seq + 1, last_seq)
+
+
+def _is_as_written(taken: SnapshotRow, tables: ReadTables) -> bool:
+    row = tables.stream(taken.stream) or StreamRow(taken.stream)
+    found = next((each for each in tables.snapshots(taken.stream) if each.last_seq == taken.last_seq), None)
+    state = None if found is None else state_in(found, head=row.head)
+    return state is not None and encode_state(state) == taken.state

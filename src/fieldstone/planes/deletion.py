@@ -1,11 +1,12 @@
 """Deleting a thread: out of every reader's sight in one transaction, then row by row for good."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from fieldstone.core.errors import InvalidTransition
 from fieldstone.core.transcripts import ThreadReceipt
-from fieldstone.planes.compaction import HOLD_PREFIX
+from fieldstone.planes.compaction import HOLD_PREFIX, SCOUR_PAUSE_S, SCOUR_TRIES
 from fieldstone.planes.tree import thread_row
 from fieldstone.ports.planes import PlaneStore, ReadTables, RunRow, Tables
 from fieldstone.retrieval.reading import timestamp
@@ -30,11 +31,14 @@ def mark_deleted(tables: Tables, thread: str, now_ms: int) -> ThreadReceipt:
 
 async def erase_deleted(store: PlaneStore, thread: str) -> None:
     """What a deletion left, some rows at a time. It can be done again: the runs, which name the streams, go last."""
+    if await store.read(lambda tables: not _is_deleted(tables, thread) or is_erased(tables, thread)):
+        return
     left = await store.read(lambda tables: _streams_to_erase(tables, thread))
     while left:
         left = await store.write(lambda tables: _erase_streams(tables, left))  # noqa: B023 (called at once)
     while await store.write(lambda tables: _erase_rows(tables, thread)):
         pass
+    await _scour(store)
 
 
 def is_erased(tables: ReadTables, thread: str) -> bool:
@@ -47,6 +51,14 @@ def runs_of(tables: ReadTables, thread: str) -> Iterator[RunRow]:
     while rows := tables.runs(thread, before_place=before, limit=RUNS_AT_ONCE):
         yield from rows
         before = rows[-1].place
+
+
+async def _scour(store: PlaneStore) -> None:
+    """A reader of an older state goes away soon; where one stays, the next deletion or compaction overwrites it."""
+    for _ in range(SCOUR_TRIES):
+        if await store.scour():
+            return
+        await asyncio.sleep(SCOUR_PAUSE_S)
 
 
 def _emptied(tables: Tables, stream: str) -> int:

@@ -270,7 +270,10 @@ class Subscription:
     async def _from_queue(self, timeout_s: float | None) -> Delivering | None:
         if not self._queue:
             self._waiter = asyncio.get_running_loop().create_future()
-            await asyncio.wait([self._waiter], timeout=timeout_s)
+            if timeout_s is None:
+                await self._waiter
+            else:
+                await asyncio.wait([self._waiter], timeout=timeout_s)
             self._waiter = None
             if self._error is not None:
                 raise self._error

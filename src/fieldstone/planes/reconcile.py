@@ -153,7 +153,6 @@ class Reconcile:
             return []
         if not dry_run:
             await erase_deleted(self._store, thread)
-            await self._store.scour()
         return [
             Disagreement("deletion", thread, "The thread was deleted, but not all of it is gone.", "erase the rest")
         ]

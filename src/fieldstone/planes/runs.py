@@ -254,6 +254,7 @@ def _answer(tables: Tables, run: RunRow, calls: Mapping[str, str], now_ms: int) 
     """In the log, so that whoever projects it again finds the same."""
     stream = tables.stream(run.stream)
     assert stream is not None
+    tables.put_stream(stream._replace(active_ms=now_ms))
     rows = [
         EventRow(seq, now_ms, json.encode(StreamEvent(TOOL_RESULT, _no_result(call, tool))))
         for seq, (call, tool) in enumerate(calls.items(), start=stream.head + 1)

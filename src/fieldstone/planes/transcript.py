@@ -2,11 +2,13 @@
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Annotated, Final, NamedTuple
 
-from msgspec import DecodeError, Struct, ValidationError, json
+from msgspec import DecodeError, Meta, Struct, ValidationError, json
 
-from fieldstone.core.errors import InvalidPayload
+from fieldstone.core.errors import InvalidPayload, ThreadNotFound
+from fieldstone.core.limits import MAX_EPOCH
 from fieldstone.core.transcripts import (
     DEFAULT_PAGE,
     MAX_PAGE,
@@ -29,7 +31,7 @@ from fieldstone.planes.tree import active_leaf, leaf_by_selections, leaf_through
 from fieldstone.planes.window import Window
 from fieldstone.ports.planes import MessageRow, PlaneStore, ReadTables, Tables, ThreadRow
 from fieldstone.ports.tokens import TokenCounter
-from fieldstone.ports.world import Clock, Ids
+from fieldstone.ports.world import Clock
 from fieldstone.retrieval.reading import timestamp
 
 NODES_AT_ONCE: Final = 1_000  # of a tree, in one read
@@ -39,10 +41,9 @@ CONTEXT_PAGE: Final = 100  # messages that a context is looked for in at a time
 class Transcript:
     """What was committed, and how its branches hang together. Nothing here changes a message."""
 
-    def __init__(self, store: PlaneStore, clock: Clock, ids: Ids) -> None:
+    def __init__(self, store: PlaneStore, clock: Clock) -> None:
         self._store: Final = store
         self._clock: Final = clock
-        self._ids: Final = ids
 
     async def threads(self, *, after: str | None = None, limit: int = DEFAULT_PAGE) -> ThreadPage:
         """By id."""
@@ -93,10 +94,8 @@ class Transcript:
         leaf = (await self._store.read(lambda tables: thread_row(tables, thread))).leaf
         nodes: list[Node] = []
         place = 0
-        while rows := await self._store.read(
-            lambda tables: tables.messages(thread, after_place=place, limit=NODES_AT_ONCE)  # noqa: B023 (called at once)
-        ):
-            nodes.extend(_node(row) for row in rows)
+        while rows := await self._store.read(partial(_rows_after, thread, place)):
+            nodes.extend(map(_node, rows))
             place = rows[-1].place
         return Tree(tuple(nodes), leaf)
 
@@ -110,7 +109,6 @@ class Transcript:
         now_ms = self._clock.now_ms()
         receipt = await self._store.write(lambda tables: mark_deleted(tables, thread, now_ms))
         await erase_deleted(self._store, thread)
-        await self._store.scour()
         return receipt
 
     async def context(
@@ -132,15 +130,14 @@ class Transcript:
         chosen = _checked_selections(selections)
         window = Window(last, max_tokens, counter, reasoning=reasoning, tool_results=tool_results)
         leaf = await self._store.read(lambda tables: _chosen_leaf(tables, thread, chosen))
-        depth = leaf.depth if leaf else 0
-        while leaf and depth and window.wants_more:
-            above = max(0, depth - CONTEXT_PAGE)
-            bodies = await self._store.read(
-                lambda tables: _bodies_between(tables, thread, leaf, above, depth)  # noqa: B023 (called at once)
-            )
+        below: MessageRow | None = None
+        while leaf and window.wants_more:
+            found = await self._store.read(partial(_bodies_above, thread, leaf, below))
+            if found is None:
+                break
+            below, bodies = found
             for body in reversed(bodies):
                 window.add_older(decode_message(body))
-            depth = above
         messages = window.messages()
         first, end = (messages[0].id, messages[-1].id) if messages else (None, None)
         provenance = Provenance(thread, len(messages), first, end, leaf.id if leaf else None)
@@ -155,18 +152,25 @@ class ThreadRecalls:
         self._thread: Final = thread
 
     async def messages(self, ids: Sequence[str]) -> Sequence[CanonicalMessage]:
-        return await self._transcript.messages_by_id(self._thread, ids)
+        """None of a thread that is not there: its first run has not begun, or it was deleted."""
+        try:
+            return await self._transcript.messages_by_id(self._thread, ids)
+        except ThreadNotFound:
+            return ()
 
     async def search(self, hint: str, ids: Sequence[str]) -> Sequence[CanonicalMessage]:
         return ranked(hint, await self.messages(ids))
 
 
 class _Cursor(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
-    """Where a reader is: in a path, in the order of creation, or among the threads."""
+    """Where a reader is: at which message of the path to a leaf, in the order of creation, or among the threads.
+
+    It is no depth: a chain gets other depths when it is attached.
+    """
 
     leaf: str | None = None
-    depth: int | None = None
-    place: int | None = None
+    message: str | None = None
+    place: Annotated[int, Meta(ge=0, le=MAX_EPOCH)] | None = None
     thread: str | None = None
 
 
@@ -218,17 +222,17 @@ def _page_of_path(
     if leaf is None or not limit:
         return _Page([], None)
     rows = path_page(tables, thread, leaf, after_depth=depth, limit=limit)
-    reached = depth + len(rows)
-    more = _opaque(_Cursor(leaf=leaf.id, depth=reached)) if reached < leaf.depth else None
+    more = _opaque(_Cursor(leaf=leaf.id, message=rows[-1].id)) if rows and rows[-1].id != leaf.id else None
     return _Page(_bodies(tables, thread, rows), more)
 
 
 def _resumed(tables: ReadTables, thread: str, start: _Cursor) -> tuple[MessageRow, int]:
     thread_row(tables, thread)
     leaf = None if start.leaf is None else tables.message(thread, start.leaf)
-    if leaf is None or start.depth is None or start.depth < 0:
+    message = None if start.message is None else tables.message(thread, start.message)
+    if leaf is None or message is None:
         raise InvalidPayload("after is the `next` of another kind of read, or of another thread.")
-    return leaf, start.depth
+    return leaf, message.depth
 
 
 def _chosen_leaf(tables: ReadTables, thread: str, selections: Mapping[str, str]) -> MessageRow | None:
@@ -236,10 +240,24 @@ def _chosen_leaf(tables: ReadTables, thread: str, selections: Mapping[str, str])
     return leaf_by_selections(tables, thread, leaf, selections) if selections else leaf
 
 
-def _bodies_between(tables: ReadTables, thread: str, leaf: MessageRow, above: int, depth: int) -> list[bytes]:
-    """Of the path's messages deeper than `above`, down to `depth`. None of a thread that was deleted meanwhile."""
+def _bodies_above(
+    thread: str, leaf: MessageRow, below: MessageRow | None, tables: ReadTables
+) -> tuple[MessageRow, list[bytes]] | None:
+    """The next messages up the path, the oldest first, and the first of them. None: there are no more."""
     thread_row(tables, thread)
-    return _bodies(tables, thread, path_page(tables, thread, leaf, after_depth=above, limit=depth - above))
+    end = tables.message(thread, leaf.id)
+    reached = None if below is None else tables.message(thread, below.id)
+    if end is None or (below and not reached):
+        return None  # the thread was deleted and has begun again
+    depth = end.depth if reached is None else reached.depth - 1
+    above = max(0, depth - CONTEXT_PAGE)
+    rows = path_page(tables, thread, end, after_depth=above, limit=depth - above)
+    return (rows[0], _bodies(tables, thread, rows)) if rows else None
+
+
+def _rows_after(thread: str, place: int, tables: ReadTables) -> list[MessageRow]:
+    thread_row(tables, thread)
+    return tables.messages(thread, after_place=place, limit=NODES_AT_ONCE)
 
 
 def _bodies(tables: ReadTables, thread: str, rows: Sequence[MessageRow]) -> list[bytes]:

@@ -1,8 +1,8 @@
 """Messages as a tree: the way to any ancestor in O(log n) reads, pages of a path, and what comes later to its parent.
 
 Each message stores its depth, which is 1 at the beginning of a chain, and one ancestor further up, its jump: the
-parent's jump's jump where the two jumps before it are of one length, else the parent (a skew-binary list). A way up
-takes jumps as long as they do not pass the depth it looks for.
+parent's jump's jump where the two jumps before it are of one length, else the parent (a skew-binary list). How far a
+jump goes follows from the depth alone. A way up takes every jump that does not pass the depth it looks for.
 
 Depth alone says where a chain begins. So a parent that is not there (yet), or whose chain would close a circle, ends no
 read and hangs none.
@@ -66,18 +66,19 @@ def place_under(tables: FindsMessages, thread: str, parent: MessageRow | None) -
     """Of a child of this message."""
     if parent is None:
         return BEGINNING
-    jump = _row(tables, thread, parent.jump)
-    further = _row(tables, thread, jump.jump) if jump else None
-    if parent.depth - _depth(jump) == _depth(jump) - _depth(further):
-        return Place(parent.depth + 1, further.id if further else None)
-    return Place(parent.depth + 1, parent.id)
+    depth = parent.depth + 1
+    length = _jump_length(depth)
+    if length == 1:
+        return Place(depth, parent.id)
+    jump = _row(tables, thread, parent.jump) if length < depth else None
+    return Place(depth, jump.jump if jump else None)
 
 
 def ancestor_at(tables: FindsMessages, thread: str, message: MessageRow, depth: int) -> MessageRow:
     """The message itself, or the one above it at this depth, which is between 1 and its own."""
     while message.depth > depth:
-        jump = _row(tables, thread, message.jump)
-        message = jump if jump and jump.depth >= depth else _parent(tables, thread, message)
+        is_jump = message.depth - _jump_length(message.depth) >= depth
+        message = _above(tables, thread, message, message.jump if is_jump else message.parent)
     return message
 
 
@@ -210,10 +211,26 @@ def _selected(tables: ReadTables, thread: str, parent: MessageRow | None, child_
 
 
 def _parent(tables: FindsMessages, thread: str, message: MessageRow) -> MessageRow:
-    parent = _row(tables, thread, message.parent)
-    if parent is None:
-        raise LookupError(f"Message {message.id} at depth {message.depth} has no parent in thread {thread}.")
-    return parent
+    return _above(tables, thread, message, message.parent)
+
+
+def _above(tables: FindsMessages, thread: str, message: MessageRow, above: str | None) -> MessageRow:
+    row = _row(tables, thread, above)
+    if row is None or row.depth >= message.depth:
+        raise LookupError(f"Message {message.id} of thread {thread} hangs wrongly: reconcile the thread.")
+    return row
+
+
+def _jump_length(depth: int) -> int:
+    """How far up the jump from this depth goes: the depth is a sum of 1, 3, 7, 15 …, the largest first; the last of it.
+
+    6 is 3 + 3, and so 3; 7 is 7; 8 is 7 + 1, and so 1.
+    """
+    while True:
+        largest = (1 << (depth + 1).bit_length() - 1) - 1
+        if largest == depth:
+            return largest
+        depth -= largest
 
 
 def _row(tables: FindsMessages, thread: str, message_id: str | None) -> MessageRow | None:

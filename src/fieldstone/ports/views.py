@@ -269,7 +269,8 @@ class ReturnEntries(NamedTuple):
 
 
 class RemoveEntries(NamedTuple):
-    """Units that may be entries are no more: retracted, replaced, or purged. Of what is purged no digest stays."""
+    """Units that may be entries are no more: retracted, replaced, or purged. Of what is purged no label stays, and no
+    time."""
 
     units: Sequence[int]
     seq: int
@@ -400,7 +401,7 @@ class Views(Protocol):
         ...
 
     async def expired_entries(self, at_ms: int, *, limit: int) -> Sequence[EntryRow]:
-        """Entries past their time that are still there, archived or not."""
+        """Entries past their time whose text may still be there, listed or not."""
         ...
 
     async def feed(

@@ -125,7 +125,9 @@ class UnitColumns:
                 case PutUnit(row):
                     self.append(row)
                 case SetUnitStatus(unit, status):
-                    self._arrays["status"][self._at(unit)] = STATUS_CODES[status]
+                    at = self._at(unit)
+                    if self._arrays["status"][at] != PURGED:  # what is purged stays so, whatever is said of it
+                        self._arrays["status"][at] = STATUS_CODES[status]
                 case CommitUnit(unit, epoch, _, score):
                     at = self._at(unit)
                     if score is not None:

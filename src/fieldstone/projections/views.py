@@ -194,7 +194,9 @@ def _entry(entry: Entry, event: EntryWritten, texts: TextBundle | None, name_dig
 def _labels(texts: EntryTexts, name_digest: NameDigest) -> tuple[bytes | None, tuple[bytes, ...]]:
     tags = {name_digest("tag", tag) for tag in texts.tags}
     sources = {name_digest("source", source) for source in (texts.node_id, texts.agent_id) if source is not None}
-    return (None if texts.id is None else name_digest("entry", texts.id)), tuple(sorted(tags | sources))
+    own = None if texts.id is None else name_digest("entry", texts.id)
+    # Its id is a label, too: by it, those are found that had it before.
+    return own, tuple(sorted(tags | sources | ({own} if own is not None else set())))
 
 
 def _relations(source: int, event: UnitRecorded) -> list[PutRelation]:

@@ -76,13 +76,16 @@ class Webhooks:
         self._tenants = tenants
         self._clock = clock
         self._first_pause_s = first_pause_s
-        # Redirects are not followed: what is signed for one address is for no other. No hook waits for another's line.
-        self._client = httpx.AsyncClient(timeout=TIMEOUT_S, limits=httpx.Limits(max_connections=None))
+        self._client: httpx.AsyncClient | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
+        if not self._hooks:
+            return  # a client alone takes a moment to make
+        # Redirects are not followed: what is signed for one address is for no other. No hook waits for another's line.
+        client = self._client = httpx.AsyncClient(timeout=TIMEOUT_S, limits=httpx.Limits(max_connections=None))
         for hook in self._hooks:
-            delivery = Delivery(hook, self._tenants, self._clock, self._client, first_pause_s=self._first_pause_s)
+            delivery = Delivery(hook, self._tenants, self._clock, client, first_pause_s=self._first_pause_s)
             task = asyncio.create_task(delivery.run())
             task.add_done_callback(partial(_tell_if_broken, hook.host))
             self._tasks.append(task)
@@ -93,7 +96,8 @@ class Webhooks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await self._client.aclose()
+        if self._client is not None:
+            await self._client.aclose()
 
 
 class Delivery:

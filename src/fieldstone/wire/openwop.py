@@ -30,3 +30,11 @@ def openwop_error(error: FieldError) -> OpenWopError:
 
 def openwop_status(error: FieldError) -> int:
     return HTTP_STATUS[type(error)]
+
+
+def error_from_openwop(body: OpenWopError, status: int) -> FieldError:
+    """The error that a server answered with, as the same class that it was there."""
+    for kind, its_status in HTTP_STATUS.items():
+        if its_status == status and _NAMES.get(kind, kind.code.lower()) == body.error:
+            return kind(body.message)
+    return errors.InternalError(f"the server answered {status} {body.error}: {body.message}")

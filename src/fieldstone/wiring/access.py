@@ -85,5 +85,7 @@ def given_secrets(settings: Settings) -> list[KnownSecret]:
 
     own = {name: getattr(settings, name) for name in _OWN_KEYS}
     given = {f"fieldstone.{name}": secret.reveal() for name, secret in own.items() if secret is not None}
+    hooks = {f"fieldstone.webhooks.{at}": os.environ.get(hook.secret_env) for at, hook in enumerate(settings.webhooks)}
+    given |= {name: value for name, value in hooks.items() if value}
     given |= secrets_in(os.environ)
     return [KnownSecret(*each) for each in given.items() if check_value(each[1]) is not Weakness.TOO_SHORT]

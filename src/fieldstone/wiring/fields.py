@@ -12,7 +12,7 @@ from fieldstone.settings import BadSettings, Settings
 from fieldstone.wiring.access import given_secrets, open_access, open_vault
 from fieldstone.wiring.addresses import is_url
 from fieldstone.wiring.models import open_models
-from fieldstone.wiring.stores import open_stores
+from fieldstone.wiring.stores import open_planes, open_stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fieldstone.field.options import Models, Options
     from fieldstone.ports.access import AccessStore
     from fieldstone.ports.lease import Holder
+    from fieldstone.ports.planes import PlaneFile
     from fieldstone.ports.store import Stores
 
 
@@ -37,7 +38,7 @@ async def open_local_field(settings: Settings, *, program: str = "") -> LocalFie
         open_models(settings),
     )  # first: what is wrong there takes no store
     access = open_access(settings)  # it opens nothing yet
-    place = TenantPlace(open_stores(settings, program=program), access)
+    place = TenantPlace(open_stores(settings, program=program), access, open_planes(settings))
     try:
         return await open_tenant_field(place, settings, settings.tenant, options, models, own=True)
     except BaseException:  # why: whatever it was, the store is given back
@@ -46,16 +47,18 @@ async def open_local_field(settings: Settings, *, program: str = "") -> LocalFie
 
 
 class TenantPlace:
-    """A store, and the keys and secrets beside it."""
+    """A store, and what lies beside it: keys and secrets, and the planes."""
 
-    def __init__(self, stores: Stores, access: AccessStore) -> None:
+    def __init__(self, stores: Stores, access: AccessStore, planes: PlaneFile) -> None:
         self.stores = stores
         self.access = access
+        self.planes = planes
 
     def announce(self, who: Holder) -> None:
         self.stores.announce(who)
 
     async def close(self) -> None:
+        await self.planes.close()
         await self.stores.close()
         self.access.close()
 
@@ -82,6 +85,7 @@ async def open_tenant_field(
             models=models,
             options=options,
             place=place if own else None,
+            planes=place.planes.open(f"{tenant}\0{settings.field}"),
         )
     except BaseException:  # why: whatever it was, the store is given back
         await store.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -14,7 +15,7 @@ from fieldstone.wiring.access import open_access
 from fieldstone.wiring.addresses import store_path
 from fieldstone.wiring.fields import TenantPlace, field_options, open_tenant_field
 from fieldstone.wiring.models import open_models
-from fieldstone.wiring.stores import holder, open_stores
+from fieldstone.wiring.stores import holder, open_planes, open_stores
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -51,26 +52,32 @@ async def open_house(settings: Settings, *, conformance: bool = False) -> AsyncI
     from fieldstone.servers.http.entrance import Entrance
     from fieldstone.servers.http.serve import House, check_address
     from fieldstone.servers.tenants import Tenants
+    from fieldstone.servers.webhooks import Webhooks, hooks_from
 
+    hooks = hooks_from(settings, os.environ)
     clock, access, host = SystemClock(), open_access(settings), host_features(settings, conformance=conformance)
     keys = Keys(access, clock)
     credentials = Credentials(keys, local_tenant=settings.tenant, tokens=_open_tokens(settings, clock))
     check_address(settings.host, is_open=credentials.is_open())  # before the store is taken
     models = replace(open_models(settings), shared=True)
-    place = TenantPlace(open_stores(settings, program=SERVER_PROGRAM), access)
+    place = TenantPlace(open_stores(settings, program=SERVER_PROGRAM), access, open_planes(settings))
 
     async def open_tenant(tenant: str) -> LocalField:
         field = await open_tenant_field(place, settings, tenant, field_options(settings, tenant), models, own=False)
         field.warm_up()  # the redaction rules load beside the first requests, not before them
+        if host is not None:
+            _accompany(field, settings, tenant)
         return field
 
     tenants = Tenants(open_tenant)
+    webhooks = Webhooks(hooks, tenants, clock)
     looking = asyncio.ensure_future(_look_after(tenants, place.stores, settings))
     entrance = Entrance(tenants, credentials, clock, default_rate=settings.rate_per_second)
     try:
         if credentials.is_open():
             async with tenants.visit(settings.tenant):  # what is wrong with the store is told now, not to a caller
                 pass
+        webhooks.start()
         yield House(
             entrance,
             keys,
@@ -82,9 +89,20 @@ async def open_house(settings: Settings, *, conformance: bool = False) -> AsyncI
     finally:
         looking.cancel()
         await asyncio.wait([looking])
+        await webhooks.close()
         await tenants.close()
         await models.close()
         await place.close()
+
+
+def _accompany(field: LocalField, settings: Settings, tenant: str) -> None:
+    """What goes with a tenant's field while it is open: its memories' schedules, and who is told of its events."""
+    from fieldstone.servers.telemetry import Telemetry, otel_tell
+
+    if (tell := otel_tell()) is not None:
+        telemetry = Telemetry(field, tenant, tell)
+        telemetry.start()
+        field.accompany(telemetry)
 
 
 def host_features(settings: Settings, *, conformance: bool = False) -> HostFeatures | None:

@@ -14,6 +14,7 @@ from fieldstone.wiring.addresses import UnknownStore, store_path
 
 if TYPE_CHECKING:
     from fieldstone.ports.lease import Holder, Lease
+    from fieldstone.ports.planes import PlaneFile
     from fieldstone.ports.store import Store, Stores
     from fieldstone.ports.world import Clock
 
@@ -65,6 +66,18 @@ def open_stores(settings: Settings, *, program: str = "") -> Stores:
     except BaseException:  # why: whatever it was, the store is not ours
         lease.release()
         raise
+
+
+def open_planes(settings: Settings) -> PlaneFile:
+    """The planes beside the store that the settings name. Other processes may have them open, too."""
+    path = store_path(settings.db)
+    if path is None:
+        from fieldstone.backends.memory.planes import MemoryPlanes
+
+        return MemoryPlanes()
+    from fieldstone.backends.sqlite.planes import SqlitePlanes
+
+    return SqlitePlanes(path, max_bytes=settings.max_bytes)
 
 
 def _check_place(path: Path, *, create: bool) -> None:

@@ -1,5 +1,6 @@
 """All summaries pass the redaction harness, and so does every message: the model sees what a transcript may hold."""
 
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -130,9 +131,19 @@ async def test_where_there_is_no_secret_nothing_is_changed() -> None:
 
 
 async def test_pictures_are_not_read_as_text() -> None:
-    picture = file_at("data:image/png;base64," + VALUE, "image/png")
-    context = await context_of([message("a", "user", picture)], tools=tools(known=KNOWN))
-    assert context.messages[0].parts == (picture,)
+    data = "data:image/png;base64," + b64encode(VALUE.encode()).decode()
+    context = await context_of([message("a", "user", file_at(data, "image/png"))], tools=tools(known=KNOWN))
+    assert context.messages[0].parts == (file_at(data, "image/png"),)
+
+
+@pytest.mark.parametrize("begins", ["data:image/png;base64,", "data:image/", "data:text/plain,"])
+async def test_what_only_begins_like_a_picture_is_text(begins: str) -> None:
+    told = f"{begins} and the password is {VALUE}"
+    encoded = "data:image/png;base64," + b64encode(VALUE.encode()).decode()
+    talk = [message("a", "user", file_at(told, "image/png")), said("b", told), said("c", encoded)]
+    context = await context_of(talk, tools=tools(known=KNOWN))
+    assert VALUE not in shown(context)
+    assert encoded not in shown(context)
 
 
 async def test_a_long_text_is_clean_too() -> None:

@@ -134,8 +134,8 @@ class MemoryViews:
         return dict(sorted(Counter(row.session for row in self._entries.values() if row.listed).items()))
 
     async def expired_entries(self, at_ms: int, *, limit: int) -> Sequence[EntryRow]:
-        there = (row for row in self._entries.values() if row.expires_ms is not None and row.gone_seq is None)
-        return sorted((row for row in there if (row.expires_ms or 0) <= at_ms), key=_by_expiry)[:limit]
+        timed = (row for row in self._entries.values() if row.expires_ms is not None and row.expires_ms <= at_ms)
+        return sorted(timed, key=_by_expiry)[:limit]
 
     async def feed(
         self, *, after: int, limit: int, kinds: Sequence[FeedKind] | None = None, since_ms: int | None = None
@@ -223,7 +223,7 @@ class MemoryViews:
             case RemoveEntries(units, seq, purged):
                 self._set_entries([unit for unit in units if self._is_there(unit)], gone_seq=seq)
                 if purged:
-                    self._set_entries(units, digest=None)
+                    self._set_entries(units, digest=None, expires_ms=None)
                     self._tags = {tag for tag in self._tags if tag[2] not in units}
             case PutFeed(told):
                 self._feed[told.seq] = told

@@ -267,6 +267,9 @@ INSERT INTO entry_tags (session, digest, entry) VALUES (?, ?, ?);
 DELETE FROM entry_tags WHERE entry IN
     (SELECT position FROM entries WHERE written = ?1 AND position > ?2 AND position <= ?3);
 
+-- name: forget_entry
+UPDATE entries SET digest = NULL, expires_ms = NULL WHERE position = ?;
+
 -- name: drop_tags_of
 DELETE FROM entry_tags WHERE entry = ?;
 
@@ -318,7 +321,7 @@ SELECT session & 0xffffffff, count(*) FROM entries INDEXED BY entries_listed
 -- name: expired_entries
 SELECT position & 0xffffffff, session & 0xffffffff, written, digest, expires_ms, run, archived_seq, gone_seq
     FROM entries INDEXED BY entries_expiring
-    WHERE expires_ms IS NOT NULL AND gone_seq IS NULL AND expires_ms <= ? AND position > ? AND position <= ?
+    WHERE expires_ms IS NOT NULL AND expires_ms <= ? AND position > ? AND position <= ?
     ORDER BY expires_ms, position LIMIT ?;
 
 -- name: all_entries

@@ -250,7 +250,7 @@ def _write_entries(connection: apsw.Connection, span: Span, change: Change) -> N
         case RemoveEntries(units, seq, purged):
             connection.executemany(SQL["remove_entry"], [(seq, span.base | unit) for unit in units])
             if purged:
-                connection.executemany(SQL["relabel_entry"], [(None, span.base | unit) for unit in units])
+                connection.executemany(SQL["forget_entry"], [(span.base | unit,) for unit in units])
                 connection.executemany(SQL["drop_tags_of"], [(span.base | unit,) for unit in units])
         case RelabelEntry(written, digest, tags):
             of_this = (written, span.base, span.end)

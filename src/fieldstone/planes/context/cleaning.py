@@ -1,6 +1,7 @@
 """Messages take the redaction road when they come in: what the model sees is what a transcript may hold."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from operator import eq
 from typing import Any, Final
@@ -11,11 +12,12 @@ from msgspec.structs import replace
 from fieldstone.core.errors import InvalidPayload, SecretLeakage
 from fieldstone.core.transcripts import AnyPart, CanonicalMessage, ToolCallPart, ToolResultPart
 from fieldstone.planes.context.shapes import PARTS
-from fieldstone.redact import CleanGroup, Harness, Trail
+from fieldstone.redact import Harness, Trail
 
 SCANNED_ON_THE_SPOT_CHARS: Final = 20_000  # less than a millisecond; more is for a thread
-NOT_TEXT: Final = ("data:image/", "data:audio/", "data:video/")  # URLs that hold what nobody can read a secret from
-_NAMES: Final = frozenset({"type", "toolCallId"})  # of a part: never rewritten: they are ours, or refused
+
+_NAMES: Final = frozenset({"type", "toolCallId"})  # of a part: they are ours or refused, and never rewritten
+_PICTURE_OR_SOUND: Final = re.compile(r"data:(?:image|audio|video)/[\w.+-]++;base64,[A-Za-z0-9+/=_-]*+")
 
 
 class Cleaner:
@@ -32,41 +34,39 @@ class Cleaner:
         if harness is not self._harness:  # what was noted of other secrets says nothing of these
             self._harness, self._trail = harness, Trail()
         try:
-            cleaned, self._trail = await _cleaned(harness, message, self._trail)
+            cleaned, self._trail = await _without_secrets(harness, message, self._trail)
         except UnicodeEncodeError:
             raise InvalidPayload("A text holds half of a surrogate pair, which is no character.") from None
         return cleaned
 
 
 async def clean_text(harness: Harness, text: str) -> str:
-    if len(text) <= SCANNED_ON_THE_SPOT_CHARS:
-        clean = harness.clean_if_nothing_is_found([[text]])
-        if clean is not None:
-            return clean[0].texts[0]
     return (await asyncio.to_thread(harness.clean_one, text)).text
 
 
-async def _cleaned(harness: Harness, message: CanonicalMessage, trail: Trail) -> tuple[CanonicalMessage, Trail]:
+async def _without_secrets(harness: Harness, message: CanonicalMessage, trail: Trail) -> tuple[CanonicalMessage, Trail]:
     _refuse_names(harness, message)
     bodies = [msgspec.to_builtins(part) for part in message.parts]
-    said = [[value for key, value in body.items() if key not in _NAMES] for body in bodies]
+    said = [[body[key] for key in _told_in(body)] for body in bodies]
     dirty = list(_texts([said, message.metadata]))
-    group, trail = await _followed(harness, trail, dirty)
-    if all(map(eq, group.texts, dirty)):
+    texts, trail = await _scanned(harness, trail, dirty)
+    if all(map(eq, texts, dirty)):
         return message, trail
-    said, metadata = _rewritten([said, message.metadata], iter(group.texts))
+    said, metadata = _put_back([said, message.metadata], iter(texts))
     parts = tuple(map(_part, bodies, said))
     changed = [at for at, part in enumerate(parts) if part != message.parts[at]]
     return replace(message, parts=parts, metadata=_without_extras(metadata, changed)), trail
 
 
-async def _followed(harness: Harness, trail: Trail, texts: Sequence[str]) -> tuple[CleanGroup, Trail]:
-    if sum(map(len, texts)) <= SCANNED_ON_THE_SPOT_CHARS:
-        clean = harness.clean_if_nothing_is_found([texts])
-        if clean is not None:
-            group, [trail] = harness.follow([trail], texts, clean[0])
-            return group, trail
-    return await asyncio.to_thread(harness.clean_after, trail, texts)
+async def _scanned(harness: Harness, trail: Trail, texts: Sequence[str]) -> tuple[Sequence[str], Trail]:
+    if sum(map(len, texts)) > SCANNED_ON_THE_SPOT_CHARS:
+        group, trail = await asyncio.to_thread(harness.clean_after, trail, texts)
+        return group.texts, trail
+    clean = harness.clean_if_nothing_is_found([texts])
+    if clean is None:
+        clean = await asyncio.to_thread(harness.clean_groups, [texts])
+    group, [trail] = harness.follow([trail], texts, clean[0])
+    return group.texts, trail
 
 
 def _refuse_names(harness: Harness, message: CanonicalMessage) -> None:
@@ -75,17 +75,22 @@ def _refuse_names(harness: Harness, message: CanonicalMessage) -> None:
         raise SecretLeakage("The id of a message or of a tool call holds what looks like a secret.")
 
 
+def _told_in(body: dict[str, Any]) -> list[str]:
+    """The keys of a part whose values are texts, or hold some. Nobody reads a secret from a picture's bytes."""
+    is_picture = body["type"] == "file" and _PICTURE_OR_SOUND.fullmatch(body["url"]) is not None
+    return [key for key in body if key not in _NAMES and not (is_picture and key == "url")]
+
+
 def _part(body: dict[str, Any], said: Sequence[Any]) -> AnyPart:
-    values = dict(zip([key for key in body if key not in _NAMES], said, strict=True))
+    values = dict(zip(_told_in(body), said, strict=True))
     part: AnyPart = msgspec.convert({**body, **values}, type=AnyPart)
     return part
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """In the order in which `_rewritten` asks for them."""
+    """In the order in which `_put_back` asks for them."""
     if isinstance(value, str):
-        if not value.startswith(NOT_TEXT):
-            yield value
+        yield value
     elif isinstance(value, dict):
         for key, each in value.items():
             yield key
@@ -95,13 +100,13 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _rewritten(value: Any, texts: Iterator[str]) -> Any:
+def _put_back(value: Any, texts: Iterator[str]) -> Any:
     if isinstance(value, str):
-        return value if value.startswith(NOT_TEXT) else next(texts)
+        return next(texts)
     if isinstance(value, dict):
-        return {next(texts): _rewritten(each, texts) for each in value.values()}
+        return {next(texts): _put_back(each, texts) for each in value.values()}
     if isinstance(value, list | tuple):
-        return [_rewritten(each, texts) for each in value]
+        return [_put_back(each, texts) for each in value]
     return value
 
 

@@ -40,7 +40,7 @@ class Compactor:
         if plan is None:
             return []
         drafts = await self._strategy.drafts(plan.going, plan.after, self._tools, plan.most_tokens)
-        return [await self._clean(draft) for draft in drafts]
+        return [await self._cleaned_up(draft) for draft in drafts]
 
     def placed(
         self, entries: Sequence[Entry], pinned: Collection[str], drafts: Sequence[Draft], new_id: Callable[[], str]
@@ -78,7 +78,7 @@ class Compactor:
         )
         return Placed(outcome, now, gone)
 
-    async def _clean(self, draft: Draft) -> Draft:
+    async def _cleaned_up(self, draft: Draft) -> Draft:
         """A summary is new text, whatever it was made from."""
         text = await clean_text(await self._tools.cleaning(), draft.text.rstrip())
         tokens = await asyncio.to_thread(self._tools.counter.count, text)

@@ -5,11 +5,11 @@ An event is told from the log each time it is asked for. So one whose entry was 
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from fieldstone.core.access import LOCAL, Caller
 from fieldstone.core.errors import InvalidPayload
@@ -27,7 +27,9 @@ BEGINNING: Final = "0"  # the cursor before the first event
 TRIGGER: Final = "host-managed"  # as discovery advertises it; who asked for it is in the audit event
 PAGE_EVENTS: Final = 100
 MOST_EVENTS: Final = 1_000
-TOLD_AT_ONCE: Final = 10  # a compaction names up to 100 sources, and others have questions, too
+PAGE_BYTES: Final = 1_000_000  # an entry may have a thousand tags: a page ends soon after it is as long as this
+TOLD_AT_ONCE: Final = 10  # and so many units are read at once: others have questions, too
+NAMED_AT_ONCE: Final = 50
 GATHER_S: Final = 0.05  # a log that grows all the time is looked at so often, and not with every entry
 
 _CURSOR: Final = re.compile(r"[0-9]{1,16}")
@@ -85,16 +87,19 @@ class Feed:
     async def page(
         self, *, kinds: Sequence[FeedKind] | None = None, since: str | None = None, limit: int = PAGE_EVENTS
     ) -> FeedPage:
-        """What came after a cursor, or from a time on (RFC 3339). It is empty only where there is nothing more."""
+        """What came after a cursor, or from a time on (RFC 3339), at most `limit` of it.
+
+        It is empty only where there is nothing more.
+        """
         self._field.require(self._caller, "read the events")
         if not 1 <= limit <= MOST_EVENTS:
             raise InvalidPayload(f"limit must be from 1 to {MOST_EVENTS}.")
         after, since_ms = _start(since)
         then = since or BEGINNING
         while rows := await self._audit.feed(after=after, limit=limit, kinds=kinds, since_ms=since_ms):
-            after = rows[-1].seq
+            events, after = await self._fill(rows)
             then = str(after)
-            if events := await self.tell(rows):
+            if events:
                 return FeedPage(tuple(events), then)
         return FeedPage((), then)
 
@@ -123,11 +128,19 @@ class Feed:
 
     async def tell(self, rows: Sequence[FeedRow]) -> list[FeedEvent]:
         """Those that the caller may see."""
+        return [event for some in _slices(rows) for event in await self._tell(some)]
+
+    async def _fill(self, rows: Sequence[FeedRow]) -> tuple[list[FeedEvent], int]:
+        """As many of them as a page has room for, and how far that is."""
         told: list[FeedEvent] = []
-        for start in range(0, len(rows), TOLD_AT_ONCE):
-            told += await self._tell(rows[start : start + TOLD_AT_ONCE])
-            await asyncio.sleep(0)
-        return told
+        size, last = 0, rows[0].seq
+        for some in _slices(rows):
+            if size >= PAGE_BYTES:
+                break
+            events, last = await self._tell(some), some[-1].seq
+            told += events
+            size += sum(len(json.encode(event.payload)) for event in events)
+        return told, last
 
     async def _tell(self, rows: Sequence[FeedRow]) -> list[FeedEvent]:
         logged = await self._audit.entries([row.seq for row in rows])
@@ -196,14 +209,20 @@ class _Named(Struct, frozen=True):
 
     @classmethod
     async def read(cls, audit: AuditReads, seqs: Sequence[int]) -> "_Named":
+        named = cls({}, {}, {})
+        for start in range(0, len(seqs), NAMED_AT_ONCE):
+            await named._add(audit, seqs[start : start + NAMED_AT_ONCE])
+            await asyncio.sleep(0)
+        return named
+
+    async def _add(self, audit: AuditReads, seqs: Sequence[int]) -> None:
+        self.units.update(await audit.units(seqs))
         entries = await audit.entries_of(seqs)
+        self.entries.update(entries)
         texts = await audit.texts([row.written for row in entries.values()])
-        labels = {
-            unit: decode_texts(texts[row.written].body, EntryTexts)
-            for unit, row in entries.items()
-            if row.written in texts
-        }
-        return cls(await audit.units(seqs), entries, labels)
+        for unit, row in entries.items():
+            if row.written in texts:
+                self.labels[unit] = decode_texts(texts[row.written].body, EntryTexts)
 
     def id_of(self, unit: int) -> str:
         """An entry's own id where it has one."""
@@ -261,6 +280,10 @@ def _units(event: AnyEvent) -> tuple[int, ...]:
             return units
         case _:
             return ()
+
+
+def _slices(rows: Sequence[FeedRow]) -> Iterator[Sequence[FeedRow]]:
+    return (rows[start : start + TOLD_AT_ONCE] for start in range(0, len(rows), TOLD_AT_ONCE))
 
 
 def _start(since: str | None) -> tuple[int, int | None]:

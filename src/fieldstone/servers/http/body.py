@@ -49,14 +49,16 @@ async def read_json(scope: Scope, receive: Receive, kind: type[T]) -> T:
     return await read_json_within(scope, receive, kind, most_bytes=SMALL_BYTES)
 
 
-async def read_json_within(scope: Scope, receive: Receive, kind: type[T], *, most_bytes: int) -> T:
+async def read_json_within(scope: Scope, receive: Receive, kind: type[T], *, most_bytes: int, tells: bool = True) -> T:
+    """`tells`: what is wrong, which may repeat the name of a field."""
     body = await read_body(scope, receive, most_bytes=most_bytes)
     try:
         return json.decode(body, type=kind)
     except RecursionError:
         raise InvalidPayload("The body is nested too deeply.") from None
     except ValidationError as error:
-        raise InvalidPayload(f"The body is malformed: {told(str(error))}.") from error
+        what = told(str(error)) if tells else "a field is missing, unknown, or of the wrong kind"
+        raise InvalidPayload(f"The body is malformed: {what}.") from error
     except (DecodeError, UnicodeDecodeError) as error:
         raise InvalidPayload("The body is not valid JSON in UTF-8.") from error
 

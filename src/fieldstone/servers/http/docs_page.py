@@ -1,5 +1,6 @@
 """The OpenAPI document as a page that needs no script and nothing from elsewhere."""
 
+import re
 from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
@@ -7,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import json
 
-TAGS: Final = ("operations", "field", "server", "not built yet")
+TAGS: Final = ("operations", "field", "OpenWOP memory", "server", "not built yet")
 WIDTH: Final = 2  # of an indentation
 
 
@@ -26,12 +27,17 @@ def docs_page(document: dict[str, Any], base_url: str) -> bytes:
     return page.encode()
 
 
+def named_path(path: str) -> str:
+    """The path with a word where a caller puts something of their own."""
+    return re.sub(r"{(\w+)}", lambda found: found[1].upper(), path)
+
+
 def curl(method: str, path: str, base_url: str, body: Any = None, *, lines: bool = False) -> str:
     """A command that can be pasted into a shell."""
     command = ["curl", "-s"]
     if method not in ("GET", "POST") or (method == "POST" and body is None and not lines):
         command += ["-X", method]
-    command.append(f"{base_url}{path.replace('{id}', 'ID')}")
+    command.append(f"{base_url}{named_path(path)}")
     if lines:
         command.append("--data-binary @export.jsonl")
     if body is not None:

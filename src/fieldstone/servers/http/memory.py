@@ -86,7 +86,7 @@ class MemoryRoutes:
 
     async def put(self, visit: Visit) -> Answer:
         most = self._limits.max_entry_bytes * 6 + BESIDE_CONTENT_BYTES
-        new = await read_json_within(visit.scope, visit.receive, NewMemory, most_bytes=most)
+        new = await read_json_within(visit.scope, visit.receive, NewMemory, most_bytes=most, tells=False)
         entry = await self._adapter(visit).put(
             _ref(visit),
             content=new.content,
@@ -112,10 +112,8 @@ class MemoryRoutes:
         return done()
 
     async def forget(self, visit: Visit) -> Answer:
-        if _id(visit) != "forget":
-            await drain(visit.receive)
-            raise NotFound
-        wanted = await read_json_within(visit.scope, visit.receive, Forget, most_bytes=BESIDE_CONTENT_BYTES)
+        most = BESIDE_CONTENT_BYTES
+        wanted = await read_json_within(visit.scope, visit.receive, Forget, most_bytes=most, tells=False)
         deleted = await self._adapter(visit).forget(_ref(visit), tag=wanted.tag, source=wanted.source)
         return reply(Forgotten(deleted))
 

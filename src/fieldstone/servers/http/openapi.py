@@ -1,5 +1,7 @@
 """The OpenAPI 3.1 document, made from the operation table and the types that the routes really decode and encode."""
 
+import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from typing import Any, Final, get_args
@@ -11,13 +13,16 @@ from fieldstone.core.limits import MAX_EPOCH, MAX_ID_CHARS
 from fieldstone.core.replies import AttunementOfIds
 from fieldstone.core.vocabulary import ConflictStatus, Operation
 from fieldstone.field.field import LOG_PAGE_ENTRIES
+from fieldstone.profiles.openwop.adapter import MOST_QUERY_CHARS, MOST_TAG_CHARS
 from fieldstone.servers.http.compactions import Begun
 from fieldstone.servers.http.examples import example_message
 from fieldstone.servers.http.inspect import IMPORT_CHUNK_BYTES, LOG_LIMIT
+from fieldstone.servers.http.memory import DISCOVERY_PATH
 from fieldstone.servers.http.operations import MOST_MESSAGES
 from fieldstone.servers.http.routes import (
     DOCS_PATH,
     INSPECTION_ROUTES,
+    MEMORY_ROUTES,
     MESSAGES_PATH,
     OPENAPI_PATH,
     UNBUILT_ROUTES,
@@ -26,6 +31,7 @@ from fieldstone.servers.http.routes import (
 )
 from fieldstone.wire.errors import ErrorBody
 from fieldstone.wire.messages import OPERATIONS, PROTOCOL, VERSION
+from fieldstone.wire.openwop import OpenWopError
 from fieldstone.wire.operations import OPERATION_ROUTES, OperationRoute
 
 Schema = dict[str, Any]
@@ -49,6 +55,8 @@ REFUSALS: Final = {
 }
 OF_EVERY_ROUTE: Final = (401, 403, 429, 500, 503)
 EXAMPLES: Final[dict[str, Schema]] = {
+    "put_memory": {"content": "The user prefers short answers.", "tags": ["preference"]},
+    "forget_memory": {"tag": "preference"},
     "put_secret": {"value": "what must never be stored", "scope": {"tenant": True}},
     "restore": {"unit_ids": ["mem-0198c3f1a7de55b20198c3f1a7de55b2"]},
     "set_policies": {
@@ -63,6 +71,16 @@ EXAMPLES: Final[dict[str, Schema]] = {
         ]
     },
     "create_key": {"tenant": "local", "authority": 4, "agents": ["ada"], "expires": "2030-01-31T12:00:00Z"},
+}
+QUERY_FIELDS: Final[dict[str, Schema]] = {
+    "limit": {"type": "integer", "minimum": 0},
+    "tag": {"type": "string", "minLength": 1, "maxLength": MOST_TAG_CHARS},
+    "tokenBudget": {"type": "integer", "minimum": 1},
+    "rank": {"enum": ["recency", "relevance"]},
+    "query": {"type": "string", "minLength": 1, "maxLength": MOST_QUERY_CHARS},
+    "snapshot": {"type": "string"},
+    "type": {"type": "string"},
+    "since": {"type": "string"},
 }
 OF_OPERATIONS: Final = (400, 404, 409, 413, 422, 501, 504, 507)
 
@@ -135,6 +153,8 @@ def openapi_document() -> Schema:
     paths[MESSAGES_PATH] = {"post": _messages()}
     for route in INSPECTION_ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _inspection(route)
+    for route in MEMORY_ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _of_memory(route)
     for missing in UNBUILT_ROUTES:
         for method in missing.methods:
             paths.setdefault(missing.path, {})[method.lower()] = {
@@ -159,7 +179,10 @@ def openapi_document() -> Schema:
         "components": {
             "securitySchemes": {"key": KEY_SCHEME},
             "schemas": _schemas(),
-            "responses": {f"Error{status}": _error(status) for status in REFUSALS},
+            "responses": {
+                **{f"Error{status}": _error(status) for status in REFUSALS},
+                **{f"OpenWopError{status}": _openwop_error(status) for status in REFUSALS},
+            },
         },
     }
 
@@ -207,7 +230,7 @@ def _inspection(route: InspectionRoute) -> Schema:
         "operationId": "import" if route.name == "take_in" else route.name,
         "summary": route.summary,
         "tags": ["field"],
-        **_parameters(route.path),
+        **_parameters(route.path, route.query),
     }
     if route.path == "/v1/import":
         lines = {"type": "string", "maxLength": IMPORT_CHUNK_BYTES}
@@ -225,6 +248,14 @@ def _inspection(route: InspectionRoute) -> Schema:
     return {**described, "responses": {str(route.status): done, **_refusals(*route.refusals)}}
 
 
+def _of_memory(route: InspectionRoute) -> Schema:
+    described = _inspection(route)
+    statuses = {*route.refusals, *OF_EVERY_ROUTE}
+    refusals = {str(status): {"$ref": f"#/components/responses/OpenWopError{status}"} for status in sorted(statuses)}
+    answer = {str(route.status): described["responses"][str(route.status)]}
+    return {**described, "tags": ["OpenWOP memory"], "responses": {**answer, **refusals}}
+
+
 def _about_the_server() -> dict[str, Schema]:
     html = {"description": "This document, readable.", "content": {"text/html": {"schema": {"type": "string"}}}}
     moved = {"description": "To the docs.", "headers": {"Location": {"schema": {"type": "string"}}}}
@@ -232,6 +263,11 @@ def _about_the_server() -> dict[str, Schema]:
         "/healthz": ("alive", "The server is alive.", {"200": _json(_of_type(Health), "It is.")}),
         "/readyz": ("ready", "The field is open and writable.", {"200": _json(_of_type(Health), "It is.")}),
         OPENAPI_PATH: ("openapi", "This document.", {"200": _json({"type": "object"}, "OpenAPI 3.1.")}),
+        DISCOVERY_PATH: (
+            "discovery",
+            "What the OpenWOP memory host can do; 404 where it is off.",
+            {"200": _json({"type": "object"}, "Its capabilities.")},
+        ),
         DOCS_PATH: ("docs", "This document as a page.", {"200": html}),
         "/": ("root", "Leads to the docs.", {"307": moved}),
     }
@@ -248,9 +284,14 @@ def _about_the_server() -> dict[str, Schema]:
     }
 
 
-def _parameters(path: str) -> Schema:
-    if "{id}" in path:
-        return {"parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]}
+def _parameters(path: str, query: Sequence[str] = ()) -> Schema:
+    named: list[Schema] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"{(\w+)}", path)
+    ]
+    named += [{"name": name, "in": "query", "schema": QUERY_FIELDS[name]} for name in query]
+    if named:
+        return {"parameters": named}
     if path == "/v1/log":
         after = {"type": "integer", **EPOCH, "default": 0}
         limit = {"type": "integer", "minimum": 0, "maximum": LOG_PAGE_ENTRIES, "default": LOG_LIMIT}
@@ -276,6 +317,10 @@ def _json(schema: Schema, description: str) -> Schema:
 def _refusals(*statuses: int) -> Schema:
     every = sorted({*statuses, *OF_EVERY_ROUTE})
     return {str(status): {"$ref": f"#/components/responses/Error{status}"} for status in every}
+
+
+def _openwop_error(status: int) -> Schema:
+    return _json(_ref("OpenWopError"), REFUSALS[status])
 
 
 def _error(status: int) -> Schema:
@@ -306,8 +351,9 @@ def _bounded(schema: Schema) -> Schema:
 
 def _all_types() -> list[Any]:
     types = [kind for route in OPERATION_ROUTES for kind in (route.request, route.reply) if kind is not None]
-    types += [kind for route in INSPECTION_ROUTES for kind in (route.body, route.reply) if kind is not None]
-    return list(dict.fromkeys([*types, AttunementOfIds, Begun, ErrorBody, Health]))
+    routes = (*INSPECTION_ROUTES, *MEMORY_ROUTES)
+    types += [kind for route in routes for kind in (route.body, route.reply) if kind is not None]
+    return list(dict.fromkeys([*types, AttunementOfIds, Begun, ErrorBody, OpenWopError, Health]))
 
 
 def _message_schema(operation: Operation) -> Schema:

@@ -14,6 +14,7 @@ from fieldstone.servers.http.endpoint import Endpoint, Handler
 from fieldstone.servers.http.entrance import Visit
 from fieldstone.servers.http.memory import MEMORY_PATH, MemoryRoutes, memory_params, memory_parts
 
+FORGET: Final = "forget"
 PREFIXES: Final = ("/v1/memory", "/v1/events", "/v1/runs", "/v1/test", "/v1/host")
 
 Handlers = Mapping[str, Handler]
@@ -29,10 +30,12 @@ class OpenWopPaths:
         if host is not None:
             routes = MemoryRoutes(host)
             self._memory[1] = make("/v1/memory/{ref}", {"GET": routes.list, "POST": routes.put})
-            of_one = {"GET": routes.get, "DELETE": routes.delete, "POST": routes.forget}
-            self._memory[2] = make("/v1/memory/{ref}/{id}", of_one)
+            self._memory[2] = make("/v1/memory/{ref}/{id}", {"GET": routes.get, "DELETE": routes.delete})
+            self._forgetting = make(f"/v1/memory/{{ref}}/{FORGET}", {"POST": routes.forget})
         others = [make(path, methods) for path, methods in handlers.items()]
         self.endpoints = [*self._memory.values(), *others]
+        if host is not None:
+            self.endpoints.append(self._forgetting)
         self._router = Router(
             [Route(endpoint.template, endpoint) for endpoint in others], redirect_slashes=False, default=self._nothing
         )
@@ -48,6 +51,8 @@ class OpenWopPaths:
             return self._router
         parts = memory_parts(scope)
         scope["path_params"] = memory_params(parts)
+        if self._memory and parts[1:] == [FORGET] and scope["method"] == "POST":
+            return self._forgetting  # an entry may have that name, and is read and deleted under it
         return self._memory.get(len(parts), self._nothing)
 
 

@@ -11,10 +11,13 @@ from fieldstone.core.vocabulary import Guard
 from fieldstone.field.field import LogPage
 from fieldstone.field.sweep import Swept
 from fieldstone.field.transfer import Imported
+from fieldstone.profiles.openwop.adapter import MemoryEntry, MemoryList
 from fieldstone.servers.auth.keys import NewKey
 from fieldstone.servers.http.compactions import Restore, Restored
+from fieldstone.servers.http.events import Events
 from fieldstone.servers.http.inspect import Agents, Conflicts, Views
 from fieldstone.servers.http.keys import KeyList, KeyOnce
+from fieldstone.servers.http.memory import Forget, Forgotten, NewMemory
 from fieldstone.servers.http.retention import Outcomes, Policies, PolicyStatuses
 from fieldstone.servers.http.secrets import NewSecret, SecretList
 
@@ -38,6 +41,7 @@ class InspectionRoute(Struct, frozen=True):
     refusals: tuple[int, ...] = ()  # beside those that every route has
     body: Any = None
     status: int = 200  # 204: no body
+    query: tuple[str, ...] = ()
 
 
 class UnbuiltRoute(Struct, frozen=True):
@@ -157,6 +161,54 @@ INSPECTION_ROUTES: Final = (
         "A new secret under the same id; the old one stops at once.",
         KeyOnce,
         (404, 409, 413, 507),
+    ),
+)
+
+# OpenWOP's: `servers/http/openwop.py` finds their handlers, since a ref may hold slashes.
+MEMORY_ROUTES: Final = (
+    InspectionRoute(
+        "GET",
+        "/v1/memory/{ref}",
+        "list_memory",
+        "The entries of a memory, newest first.",
+        MemoryList,
+        (400,),
+        query=("limit", "tag", "tokenBudget", "rank", "query", "snapshot"),
+    ),
+    InspectionRoute(
+        "POST",
+        "/v1/memory/{ref}",
+        "put_memory",
+        "Put an entry into a memory.",
+        MemoryEntry,
+        (400, 422, 507),
+        NewMemory,
+        201,
+        ("snapshot",),
+    ),
+    InspectionRoute(
+        "GET", "/v1/memory/{ref}/{id}", "get_memory", "One entry.", MemoryEntry, (400, 404), query=("snapshot",)
+    ),
+    InspectionRoute(
+        "DELETE", "/v1/memory/{ref}/{id}", "delete_memory", "Delete an entry, for good.", None, (404, 507), status=204
+    ),
+    InspectionRoute(
+        "POST",
+        "/v1/memory/{ref}/forget",
+        "forget_memory",
+        "Delete all entries under a tag, or of one source.",
+        Forgotten,
+        (400, 507),
+        Forget,
+    ),
+    InspectionRoute(
+        "GET",
+        "/v1/events",
+        "events",
+        "What happened to memories: page by page, or as server-sent events.",
+        Events,
+        (400,),
+        query=("type", "since", "limit"),
     ),
 )
 

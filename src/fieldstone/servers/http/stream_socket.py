@@ -1,7 +1,7 @@
 """Live delivery by WebSocket, version 1: many streams on one socket, JSON text frames `{type, …}`."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
@@ -35,6 +35,7 @@ class Times(NamedTuple):
     ping_s: float = 30.0  # between two
     pong_s: float = 10.0
     send_s: float = 10.0  # to take one frame: who takes none for so long is cut off, in a replay too
+    look_s: float = 0.5  # how soon it is seen that the server stops, or that a key counts no more
 
 
 class Hello(Struct, frozen=True, tag="hello"):
@@ -85,6 +86,9 @@ class Closing(NamedTuple):
     error: SocketError | None = None
 
 
+Ending = Callable[[], Awaitable[Closing | None]]
+
+
 class SocketEndpoint:
     """An ASGI application for the socket's path: who comes in is identified as on every other path."""
 
@@ -102,24 +106,28 @@ class SocketEndpoint:
             async with self._entrance.tenants.visit(granted.tenant) as field:
                 visit = self._entrance.visit(granted, scope, receive, field)
                 field.require(visit.caller, "read a stream")
-                await stream_socket(visit, send, self._times)
+                await send({"type": "websocket.accept"})
+                await StreamSocket(visit, send, partial(self._ending, scope), self._times).serve()
         except FieldError as error:
             await _refuse(scope, send, refusal(error, None))
         except OSError:
             pass  # the client went away
 
-
-async def stream_socket(visit: Visit, send: Send, times: Times = Times()) -> None:
-    """Serve one socket to its end. Its connect event has been received."""
-    await send({"type": "websocket.accept"})
-    await StreamSocket(visit, send, times).serve()
+    async def _ending(self, scope: Scope) -> Closing | None:
+        """Why a socket that is open ends now."""
+        if self._gate.stopping:
+            return Closing(GOING_AWAY)
+        return None if await self._entrance.still_knows(scope) else Closing(POLICY)
 
 
 class StreamSocket:
-    def __init__(self, visit: Visit, send: Send, times: Times) -> None:
+    """One socket, once it is accepted, to its end."""
+
+    def __init__(self, visit: Visit, send: Send, ending: Ending, times: Times) -> None:
         self._visit = visit
         self._delivery = visit.field.delivery
         self._send_event = send
+        self._ending = ending
         self._times = times
         self._said_hello = asyncio.Event()
         self._ponged = asyncio.Event()
@@ -128,9 +136,7 @@ class StreamSocket:
         self._sending_since: dict[str, float] = {}
 
     async def serve(self) -> None:
-        tasks = [
-            asyncio.create_task(each) for each in (self._listen(), self._beat(), self._watch_senders(), self._stop())
-        ]
+        tasks = [asyncio.create_task(each) for each in (self._listen(), self._beat(), self._look())]
         try:
             either: list[asyncio.Future[Any]] = [tasks[0], self._closing]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -257,18 +263,17 @@ class StreamSocket:
                 self._close(GOING_AWAY)
                 return
 
-    async def _watch_senders(self) -> None:
+    async def _look(self) -> None:
         while True:
-            await asyncio.sleep(self._times.send_s / 2)
+            await asyncio.sleep(self._times.look_s)
             limit = asyncio.get_running_loop().time() - self._times.send_s
             for stream, since in self._sending_since.items():
                 if since < limit:
                     self._overflow(stream)
                     return
-
-    async def _stop(self) -> None:
-        await self._delivery.closed.wait()
-        self._close(GOING_AWAY)
+            if (closing := await self._ending()) is not None or self._delivery.closed.is_set():
+                self._close(*(closing or Closing(GOING_AWAY)))
+                return
 
     async def _say_goodbye(self, closing: Closing) -> None:
         """As far as the client takes it in time."""

@@ -11,13 +11,14 @@ from fieldstone.planes.delivery import BufferOverflow, Delivering, ReplayEnd, Su
 from fieldstone.servers.http.answers import EVENT_STREAM, Answer, done, reply
 from fieldstone.servers.http.body import drain, read_json, read_json_within
 from fieldstone.servers.http.entrance import Visit
+from fieldstone.servers.http.events import HEARTBEAT, LOOK_S, LOOKS_PER_BEAT, NEVER_STORED, StillKnown
+from fieldstone.servers.http.gate import Gate
 from fieldstone.servers.http.query import number_in, query_of
 
 APPEND_BYTES: Final = 16_000_000  # four of the largest events
-KEEP_ALIVE_S: Final = 15.0  # proxies cut off what says nothing for longer; and so it shows that a listener is gone
 LAST_EVENT_ID: Final = b"last-event-id"
 # An event goes out when it happens, whatever stands between.
-LIVE_HEADERS: Final = ((b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"))
+LIVE_HEADERS: Final = (NEVER_STORED, (b"x-accel-buffering", b"no"))
 
 Seq = Annotated[int, Meta(ge=0, le=MAX_SEQ)]
 
@@ -96,23 +97,42 @@ async def drop_reader(visit: Visit) -> Answer:
     return done()
 
 
-async def follow_stream(visit: Visit) -> Answer:
-    """The log from `Last-Event-ID` on, then what comes."""
-    await drain(visit.receive)  # what comes next on this line is that the caller went away
-    visit.field.require(visit.caller, "read a stream")
-    subscription = visit.field.delivery.subscribe(_stream(visit), after=_last_event_id(visit))
-    first = await subscription.next()  # below the floor it is refused before anything is sent
-    return Answer(200, _sse(first), EVENT_STREAM, LIVE_HEADERS, stream=visit.held(_pieces(subscription)))
+class Following:
+    """`still_known`: whether the credential of a request counts to this moment. To follow a stream is a long request."""
 
+    def __init__(
+        self, gate: Gate, still_known: StillKnown, *, look_s: float = LOOK_S, looks_per_beat: int = LOOKS_PER_BEAT
+    ) -> None:
+        self._gate = gate
+        self._still_known = still_known
+        self._look_s = look_s
+        self._looks_per_beat = looks_per_beat
 
-async def _pieces(subscription: Subscription) -> AsyncIterator[bytes]:
-    try:
-        while (found := await subscription.next(timeout_s=KEEP_ALIVE_S)) is not None:
-            yield _sse(found) or b":\n\n"
-    except BufferOverflow:
-        yield b'event: error\ndata: {"code":"BUFFER_OVERFLOW"}\n\n'
-    finally:
-        subscription.close()
+    async def follow_stream(self, visit: Visit) -> Answer:
+        """The log from `Last-Event-ID` on, then what comes."""
+        await drain(visit.receive)  # what comes next on this line is that the caller went away
+        visit.field.require(visit.caller, "read a stream")
+        subscription = visit.field.delivery.subscribe(_stream(visit), after=_last_event_id(visit))
+        first = await subscription.next()  # below the floor it is refused before anything is sent
+        pieces = visit.held(self._pieces(visit, subscription))
+        return Answer(200, _sse(first), EVENT_STREAM, LIVE_HEADERS, stream=pieces)
+
+    async def _pieces(self, visit: Visit, subscription: Subscription) -> AsyncIterator[bytes]:
+        quiet = 0
+        try:
+            while not self._gate.stopping and await self._still_known(visit.scope):
+                found = await subscription.next(timeout_s=self._look_s)
+                if found is None:
+                    return
+                quiet = 0 if found else quiet + 1
+                if found:
+                    yield _sse(found)
+                elif quiet % self._looks_per_beat == 0:
+                    yield HEARTBEAT
+        except BufferOverflow:
+            yield b'event: error\ndata: {"code":"BUFFER_OVERFLOW"}\n\n'
+        finally:
+            subscription.close()
 
 
 def _sse(found: Delivering | None) -> bytes:

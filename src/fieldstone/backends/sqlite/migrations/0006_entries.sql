@@ -13,7 +13,7 @@ CREATE INDEX entries_by_session ON entries (session, position);
 -- A memory that was compacted many times lists few of its entries.
 CREATE INDEX entries_listed ON entries (session, position) WHERE archived_seq IS NULL AND gone_seq IS NULL;
 CREATE INDEX entries_by_digest ON entries (session, digest, position) WHERE digest IS NOT NULL;
-CREATE INDEX entries_expiring ON entries (expires_ms) WHERE expires_ms IS NOT NULL AND gone_seq IS NULL;
+CREATE INDEX entries_expiring ON entries (expires_ms) WHERE expires_ms IS NOT NULL;
 
 CREATE TABLE entry_tags (
     session INTEGER NOT NULL,

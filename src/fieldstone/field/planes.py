@@ -1,0 +1,44 @@
+"""The three planes of a field: its streams, its transcripts, and contexts for the generation that is under way."""
+
+from typing import Any
+
+from fieldstone.compaction.extractive import Extractive
+from fieldstone.field.cleaning import Cleaning
+from fieldstone.field.options import Models
+from fieldstone.planes.context.execution import ContextManager
+from fieldstone.planes.context.tools import Tools
+from fieldstone.planes.delivery import Delivery
+from fieldstone.planes.reconcile import Reconcile
+from fieldstone.planes.runs import Runs
+from fieldstone.planes.streams import Streams
+from fieldstone.planes.transcript import ThreadRecalls, Transcript
+from fieldstone.ports.planes import PlaneStore
+from fieldstone.ports.world import Clock, Ids
+
+
+class Planes:
+    """Nothing is opened before somebody asks for it: most fields have no runs."""
+
+    def __init__(self, store: PlaneStore, cleaning: Cleaning, models: Models, clock: Clock, ids: Ids) -> None:
+        self._store = store
+        self.streams = Streams(store, cleaning.harness, clock)
+        self.delivery = Delivery(self.streams, clock)
+        self.runs = Runs(store, clock, ids)
+        self.transcript = Transcript(store, clock)
+        self.reconciling = Reconcile(store, clock)
+        self._tools = Tools(
+            models.counter, models.summarizer or Extractive(models.counter), cleaning.harness, clock, ids
+        )
+
+    def context(self, max_tokens: int, *, thread: str | None = None, **options: Any) -> ContextManager:
+        """Execution memory: the messages of one generation within a budget of tokens.
+
+        With a `thread`, what a summary stands for is found again in its transcript.
+        """
+        recalls = None if thread is None else ThreadRecalls(self.transcript, thread)
+        return ContextManager(max_tokens, self._tools, recalls=recalls, **options)
+
+    async def close(self) -> None:
+        self.delivery.close()
+        await self.streams.close()
+        await self._store.close()
