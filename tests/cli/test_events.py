@@ -11,10 +11,10 @@ from fieldstone import open_field
 from fieldstone.cli import events as events_command
 from fieldstone.field.field import LocalField
 from fieldstone.profiles.openwop import MemoryAdapter, SeedEntry
-from fieldstone.profiles.openwop.feed import Feed, FeedEvent, FeedPage
+from fieldstone.profiles.openwop.feed import Feed, FeedEvent
 from fieldstone.settings import Settings
 from fieldstone.wiring import open_local_field
-from tests.cli.running import done, invoke, refused
+from tests.cli.running import done, invoke, refused, served
 
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
 
@@ -82,22 +82,14 @@ async def test_following_goes_on_with_what_happens(monkeypatch: pytest.MonkeyPat
         assert (await anext(events)).payload["memoryId"] == "b"
 
 
-async def test_what_is_behind_a_server_is_told_by_the_server() -> None:
-    event = FeedEvent("7", "memory.written", "2026-01-31T08:00:00.000Z", {"memoryRef": "notes", "memoryId": "a"})
-    asked: list[dict[str, Any]] = []
-
-    class Door:
-        async def events(self, **how: Any) -> FeedPage:
-            asked.append(how)
-            return FeedPage((event,) if how["since"] is None else (), "7")
-
-    class Field:
-        door = Door()
-
-    tell = events_command.telling(Field())  # type: ignore[arg-type]  # all that is asked of it is its door
-    assert [each async for each in events_command.paged(tell, ["memory.written"], None, 10)] == [event]
-    assert [how["since"] for how in asked] == [None, "7"]
-    assert all(how["kinds"] == ["memory.written"] for how in asked)
+def test_through_a_server_it_is_the_same(night: None) -> None:
+    here = told("--since", "24h")
+    with served("team.db") as url:
+        there = [json.loads(line) for line in done("events", "--since", "24h", "--json", "--url", url).splitlines()]
+        assert there == here
+        few = done("events", "--type", "memory.compacted", "--limit", "1", "--url", url)
+        assert few.split()[2] == "memory.compacted"
+        assert "since must be a cursor, or a time" in refused("events", "--since", "yesterday", "--url", url)
 
 
 @pytest.mark.parametrize(

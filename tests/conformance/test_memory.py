@@ -9,6 +9,7 @@ from fieldstone.testing import (
     KEY,
     ColdStoreTests,
     ContentStoreTests,
+    EntriesTests,
     EventLogTests,
     MarksTests,
     OpenStore,
@@ -53,6 +54,9 @@ class TestColdStore(ColdStoreTests): ...
 
 
 class TestViews(ViewsTests): ...
+
+
+class TestEntries(EntriesTests): ...
 
 
 class TestReplies(RepliesTests): ...

@@ -18,6 +18,7 @@ from fieldstone.testing import (
     KEY,
     ColdStoreTests,
     ContentStoreTests,
+    EntriesTests,
     EventLogTests,
     LeaseTests,
     MakeLease,
@@ -74,6 +75,9 @@ class TestColdStore(ColdStoreTests): ...
 
 
 class TestViews(ViewsTests): ...
+
+
+class TestEntries(EntriesTests): ...
 
 
 class TestReplies(RepliesTests): ...

@@ -2,20 +2,24 @@
 
 import asyncio
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import json
 
+from fieldstone.backends.sqlite.planes import SqlitePlanes
 from fieldstone.core.errors import StreamCompacted
 from fieldstone.core.streams import StoredEvent
 from fieldstone.planes import delivery
-from fieldstone.planes.delivery import BufferOverflow, ReplayEnd, Subscription
+from fieldstone.planes.delivery import BufferOverflow, Delivery, ReplayEnd, Subscription
+from fieldstone.planes.streams import Streams
 from fieldstone.ports.planes import EventRow
+from fieldstone.testing import ManualClock
 from tests.planes.events import delta, finished
-from tests.planes.scene import BACKENDS, Scene, in_scene
-from tests.planes.transport import KNOWN, STREAM, delivery_of, streams_of, taken
+from tests.planes.scene import BACKENDS, SCOPE, Scene, in_scene
+from tests.planes.transport import KNOWN, STREAM, cleaning, delivery_of, streams_of, taken
 
 
 async def test_first_the_replay_then_its_end_then_what_comes(scene: Scene) -> None:
@@ -125,6 +129,26 @@ def test_each_seq_comes_once_ascending_and_none_is_missing_whoever_appends_when(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(delivery, "PAGE_EVENTS", page)
         asyncio.run(in_scene(backend, play))
+
+
+async def test_events_of_another_process_arrive(tmp_path: Path) -> None:
+    """Two openings of one file know nothing of each other but what is in it."""
+    clock = ManualClock()
+    ours, theirs = SqlitePlanes(tmp_path / "field.db"), SqlitePlanes(tmp_path / "field.db")
+    here, there = (Streams(planes.open(SCOPE), cleaning, clock) for planes in (ours, theirs))
+    hub = Delivery(here, clock)
+    subscription = hub.subscribe(STREAM)
+    await _live(subscription)
+    for n in range(1, 4):
+        waiting = asyncio.create_task(subscription.next())
+        await there.append(STREAM, [delta("from there ")])
+        assert _seqs(await asyncio.wait_for(waiting, 20)) == [2 * n - 1]
+        waiting = asyncio.create_task(subscription.next())
+        await here.append(STREAM, [delta("from here ")])
+        assert _seqs(await asyncio.wait_for(waiting, 20)) == [2 * n]
+    hub.close()
+    await ours.close()
+    await theirs.close()
 
 
 async def test_one_tail_reads_for_all_and_an_event_is_encoded_once(

@@ -250,7 +250,6 @@ async def test_messages_are_found_by_their_ids_on_whatever_branch_and_recalled_b
     recalls = scene.transcript.recalls(THREAD)
     assert [message.id for message in await recalls.messages([other, "gone", answer])] == [other, answer]
     assert [message.id for message in await recalls.search("how many volts?", [other, answer])] == [answer]
-    assert not await scene.transcript.recalls("t9").search("how many volts?", [answer])
 
 
 async def test_a_run_over_the_transport_log_is_committed_with_what_readers_saw(scene: Scene) -> None:

@@ -19,6 +19,7 @@ from fieldstone.core.vocabulary import FeedKind
 
 if TYPE_CHECKING:
     from fieldstone.client.field import Field
+    from fieldstone.client.remote import RemoteField
     from fieldstone.field.field import LocalField
     from fieldstone.profiles.openwop.feed import Feed, FeedEvent, FeedPage
 
@@ -33,11 +34,6 @@ class Telling(Protocol):
     """A page of the feed, here or behind a server."""
 
     async def __call__(self, *, kinds: Sequence[FeedKind] | None, since: str | None, limit: int) -> "FeedPage": ...
-
-
-class _Remote(Protocol):
-    @property
-    def events(self) -> Telling: ...
 
 
 @click.command("events")
@@ -96,7 +92,7 @@ async def _events(
 def telling(field: "Field") -> Telling:
     here: LocalField | None = local_field(field)
     if here is None:
-        return cast("_Remote", field.door).events
+        return cast("RemoteField", field.door).events
     kind: type[Feed] = import_module("fieldstone.profiles.openwop.feed").Feed
     return kind(here).page
 

@@ -7,7 +7,7 @@ from typing import Annotated, Final, NamedTuple
 
 from msgspec import DecodeError, Meta, Struct, ValidationError, json
 
-from fieldstone.core.errors import InvalidPayload, ThreadNotFound
+from fieldstone.core.errors import InvalidPayload
 from fieldstone.core.limits import MAX_EPOCH
 from fieldstone.core.transcripts import (
     DEFAULT_PAGE,
@@ -152,11 +152,7 @@ class ThreadRecalls:
         self._thread: Final = thread
 
     async def messages(self, ids: Sequence[str]) -> Sequence[CanonicalMessage]:
-        """None of a thread that is not there: its first run has not begun, or it was deleted."""
-        try:
-            return await self._transcript.messages_by_id(self._thread, ids)
-        except ThreadNotFound:
-            return ()
+        return await self._transcript.messages_by_id(self._thread, ids)
 
     async def search(self, hint: str, ids: Sequence[str]) -> Sequence[CanonicalMessage]:
         return ranked(hint, await self.messages(ids))

@@ -19,6 +19,7 @@ from fieldstone.testing import assertions as assertions  # first: it has to be t
 from fieldstone.testing.access import AccessStoreTests, OpenAccess
 from fieldstone.testing.cold import ColdStoreTests
 from fieldstone.testing.embedder import EmbedderTests, OpenEmbedder
+from fieldstone.testing.entries import EntriesTests
 from fieldstone.testing.faults import FaultyLog, FaultyStore, die, fail
 from fieldstone.testing.lease import LeaseTests, MakeLease
 from fieldstone.testing.log import ContentStoreTests, EventLogTests
@@ -39,6 +40,7 @@ __all__ = [
     "ColdStoreTests",
     "ContentStoreTests",
     "EmbedderTests",
+    "EntriesTests",
     "EventLogTests",
     "FaultyLog",
     "FaultyStore",

@@ -15,6 +15,8 @@ from fieldstone.ports.views import (
     DropGuard,
     DropMember,
     EndCompaction,
+    EntryRow,
+    FeedRow,
     KeepHint,
     MarkEcho,
     MemberRow,
@@ -23,16 +25,22 @@ from fieldstone.ports.views import (
     PutAgent,
     PutCompaction,
     PutConflict,
+    PutEntry,
+    PutFeed,
     PutGuard,
     PutMember,
     PutName,
     PutRelation,
     PutUnit,
+    RelabelEntry,
     RelationRow,
+    RemoveEntries,
     ReplaceName,
     ResolveConflict,
     RestoreUnits,
+    ReturnEntries,
     SetUnitStatus,
+    ShelveEntries,
 )
 from fieldstone.testing.opening import OTHER_KEY, OpenStore, StoreCase
 from fieldstone.testing.rows import agent_row, conflict_row, draft_row, name_row, unit_row
@@ -66,11 +74,18 @@ ONE_OF_EACH: Final[Sequence[Change]] = (
     EndCompaction(50, "done", 3, 1, 210, 52),
     PutGuard(11, "pin"),
     PutGuard(11, "hold"),
+    PutEntry(EntryRow(10, 3, 62, b"digest of id ten", 70, "00112233aabbccdd"), (b"digest of a tag.",)),
+    PutEntry(EntryRow(11, 3, 63), (b"digest of a tag.",)),
+    PutEntry(EntryRow(13, 3, 64), (b"digest of a tag.",)),
+    ShelveEntries((10,), 65),
+    RemoveEntries((13,), 66, purged=True),
+    PutFeed(FeedRow(62, "memory.written", 1_000, 10)),
 )
 # What every backend answers for these rows: SHA-256 over repr() of each row as a tuple, names, agents, units,
-# conflicts, hints, relations, members, compactions and guards in this order, each by its first columns.
+# conflicts, hints, relations, members, compactions, guards, entries, their tags (session, digest, unit) and the feed in
+# this order, each by its first columns.
 CHECKSUM_OF_NOTHING: Final = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-CHECKSUM_OF_ONE_OF_EACH: Final = "875e0621ad2baface66ff050b40a6efdd53a31b86b1344749e21982bfc2e73e9"
+CHECKSUM_OF_ONE_OF_EACH: Final = "5c625fad0a3f5aea18d43e56786a90e817739163e2286245c3abcbff9857cfa6"
 
 
 class ViewsTests(StoreCase):
@@ -243,6 +258,12 @@ class ViewsTests(StoreCase):
             EndCompaction(53, "failed", 0, 0, 0, 55),
             PutGuard(10, "hold"),
             DropGuard(11, "pin"),
+            PutEntry(EntryRow(12, 3, 67)),
+            RelabelEntry(63, None, ()),
+            ShelveEntries((11,), 67),
+            ReturnEntries((10,)),
+            RemoveEntries((11,), 67),
+            PutFeed(FeedRow(67, "memory.compacted", 1_001, 10)),
             ReplaceName(name_row(5, b"another digest16")),
         ],
         ids=lambda change: type(change).__name__,

@@ -98,7 +98,7 @@ async def drop_reader(visit: Visit) -> Answer:
 
 
 class Following:
-    """`still_known`: whether the credential of a request counts to this moment. To follow a stream is a long request."""
+    """`still_known`: whether the credential of a request counts to this moment. Following a stream is a long one."""
 
     def __init__(
         self, gate: Gate, still_known: StillKnown, *, look_s: float = LOOK_S, looks_per_beat: int = LOOKS_PER_BEAT
