@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 
 from fieldstone import open_field
+from fieldstone.core.errors import ThreadNotFound
 from fieldstone.core.streams import StreamEvent
 from fieldstone.core.transcripts import CanonicalMessage, TextPart
 from fieldstone.planes.context.structured import Structured
@@ -36,12 +37,10 @@ class ScriptedModel:
 
     async def answer(self, prompt: Prompt) -> AsyncIterator[str]:
         self._asked += 1
-        said = str(prompt[-1]["content"])
-        for word in f"Answer {self._asked} to {said!r}: I have read {len(prompt)} messages, and all is well.".split(
-            " "
-        ):
-            await asyncio.sleep(self._pause_s)
+        text = f"Answer {self._asked} to {prompt[-1]['content']!r}: I have read {len(prompt)} messages."
+        for word in text.split(" "):
             yield f"{word} "
+            await asyncio.sleep(self._pause_s)
 
 
 class EndpointModel:
@@ -81,8 +80,8 @@ class Chat:
         for run in await self._planes.runs.open_runs():
             if run.thread_id == self._thread:
                 action = "commit" if run.status == "streaming" else "cancel"
-                await self._planes.runs.recover(self._thread, run.run_id, action)
-                print(f"(resumed: the run that was cut off is {action}ed)")
+                ended = await self._planes.runs.recover(self._thread, run.run_id, action)
+                print(f"(resumed: the run that was cut off is {ended.status})")
 
     async def say(self, text: str) -> None:
         run = await self._planes.runs.begin_run(self._thread)
@@ -128,14 +127,22 @@ class Chat:
                 print(f"{found.message.role}: {_text(found.message)}")
 
     async def _answer(self, run: Any, messages: list[CanonicalMessage]) -> None:
+        """Where the model refuses for length, the context is compacted and the model asked again."""
+        try:
+            async with await self._context(messages) as context:
+                await context.generate(lambda _: self._stream(run, context.openai()))
+        except (RuntimeError, httpx.HTTPError) as error:
+            await self._planes.runs.fail(self._thread, run.run_id)
+            print(f"(the model failed: {error})")
+        else:
+            await self._planes.runs.commit(self._thread, run.run_id)
+
+    async def _stream(self, run: Any, prompt: Prompt) -> None:
         """Every delta is durable before it is shown."""
-        async with await self._context(messages) as context:
-            await context.prepare()
-            async for delta in self._model.answer(context.openai()):
-                await self._planes.streams.append(run.stream_id, [StreamEvent("text-delta", {"delta": delta})])
-                print(delta, end="", flush=True)
+        async for delta in self._model.answer(prompt):
+            await self._planes.streams.append(run.stream_id, [StreamEvent("text-delta", {"delta": delta})])
+            print(delta, end="", flush=True)
         print()
-        await self._planes.runs.commit(self._thread, run.run_id)
 
     async def _context(self, messages: list[CanonicalMessage]) -> Any:
         context = self._planes.context(self._max_tokens, thread=self._thread, strategy=Structured())
@@ -144,16 +151,17 @@ class Chat:
         return context
 
     async def _history(self) -> list[CanonicalMessage]:
-        threads = await self._planes.transcript.threads()
-        if self._thread not in {thread.thread_id for thread in threads.threads}:
-            return []
         history: list[CanonicalMessage] = []
-        page = await self._planes.transcript.messages(self._thread)
-        history += page.messages
-        while page.next is not None:
-            page = await self._planes.transcript.messages(self._thread, after=page.next)
-            history += page.messages
-        return history
+        after = None
+        try:
+            while True:
+                page = await self._planes.transcript.messages(self._thread, after=after)
+                history += page.messages
+                after = page.next
+                if after is None:
+                    return history
+        except ThreadNotFound:  # its first run makes it
+            return []
 
 
 def _user(text: str) -> CanonicalMessage:

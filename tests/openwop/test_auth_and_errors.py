@@ -98,7 +98,7 @@ def test_a_method_that_a_route_has_not_is_refused_in_the_envelope(acme: Caller, 
         assert_envelope(acme.http.request(method, path))
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"workflowId": "\xed\xa0\x80"}', b"7"])
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"content": "\\ud800"}', b"7"])
 def test_a_body_that_is_no_object_is_refused(acme: Caller, body: bytes) -> None:
     for path in (memory("mem_x"), "/v1/runs", COMPACT):
         assert_error(acme.http.post(path, content=body), "validation_error")

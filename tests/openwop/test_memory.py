@@ -2,13 +2,16 @@
 
 import itertools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.openwop.host import DISCOVERY, Body, Caller, Host, memory, told
+from tests.openwop.host import DISCOVERY, Body, Caller, Host, memory, serving, told
 from tests.openwop.shapes import assert_entry, assert_error, moment
+from tests.servers.live import message, scope, unit
 
 MALFORMED: Final = {
     "path traversal": "../../etc/passwd",
@@ -291,6 +294,25 @@ def test_a_run_keeps_seeing_what_a_compaction_took_away_meanwhile(acme: Caller, 
 @pytest.mark.parametrize("token", ["", "nonsense", "9" * 400])
 def test_a_token_that_is_none_is_refused(acme: Caller, ref: str, token: str) -> None:
     assert_error(acme.get(memory(ref), snapshot=token), "validation_error")
+    assert_error(acme.get(memory(ref, "some-id"), snapshot=token), "validation_error")
+    assert_error(acme.http.post(memory(ref), params={"snapshot": token}, json={"content": "x"}), "validation_error")
+
+
+def test_a_token_that_was_changed_is_refused(acme: Caller, ref: str) -> None:
+    token: str = acme.page(ref)["snapshot"]
+    for at in range(0, len(token), 3):
+        changed = token[:at] + ("a" if token[at] != "a" else "b") + token[at + 1 :]
+        assert acme.get(memory(ref), snapshot=changed).status_code == 400
+
+
+def test_what_ends_during_a_run_ends_for_the_run_too(acme: Caller, ref: str) -> None:
+    end = in_(milliseconds=300)
+    entry = acme.put(ref, "Not for long.", expiresAt=end)
+    snapshot = acme.page(ref)["snapshot"]
+    while acme.entry(ref, entry["id"], snapshot=snapshot).status_code == 200:
+        assert datetime.now(UTC) < moment(end) + timedelta(seconds=20)
+    assert datetime.now(UTC) >= moment(end)
+    assert acme.entries(ref, snapshot=snapshot) == []
 
 
 # --- the Field's own syntheses ----------------------------------------------------------------------------------------
@@ -304,8 +326,102 @@ def test_a_view_on_the_field_is_read_and_never_written(acme: Caller, own: str) -
     assert_error(acme.post(f"{memory(own)}/forget", {"tag": "a"}), "forbidden")
 
 
+def test_a_view_on_the_field_shows_its_syntheses_by_session(acme: Caller, field_synthesis: Body) -> None:
+    own = f"field:main:{field_synthesis['session']}"
+    [entry] = acme.entries(own)
+    assert_entry(entry)
+    assert entry["id"] == field_synthesis["id"]
+    assert told(acme.entry(own, entry["id"])) == entry
+    assert entry in acme.entries("field:main")
+    [event] = [event for event in acme.events("memory.compacted") if event["outputId"] == entry["id"]]
+    assert event["memoryRef"] == own
+    assert_error(acme.delete(memory(own, entry["id"])), "forbidden")
+
+
+@pytest.fixture(scope="module")
+def field_synthesis(acme: Caller) -> Body:
+    """What a COMPACT of the Field's own made."""
+    session = "kitchen"
+    join(acme, "ada", 10)
+    for text in ("The oven needs ten minutes.", "The soup needs an hour.", "The bread needs forty minutes."):
+        told(acme.post("/v1/record", message("RECORD", unit(text), session_id=session)))
+    wanted = {"strategy": "summarize", "filter": {"session_id": session}}
+    compacted = told(acme.post("/v1/compact", message("COMPACT", wanted)))
+    [synthesis] = compacted["synthesis_units"]
+    return {"id": synthesis, "session": session}
+
+
+# --- what lies beneath ------------------------------------------------------------------------------------------------
+
+
+def test_agents_of_the_field_do_not_see_the_memory_of_an_engine(host: Host, ref: str) -> None:
+    entry = host.acme.put(ref, "The periwinkle is on the sill.")
+    senior = host.caller("acme", authority=6)
+    try:
+        join(senior, "ben", 6)
+        seen = told(senior.post("/v1/attune", message("ATTUNE", scope(), agent_id="ben")))
+        assert entry["id"] not in str(seen)
+        for path in ("", "/lineage"):
+            assert senior.get(f"/v1/units/{entry['id']}{path}").status_code == 404
+        into = message("RECORD", unit("Through the back door."), agent_id="ben", session_id=f"openwop:{ref}")
+        assert senior.post("/v1/record", into).status_code == 403
+    finally:
+        senior.http.close()
+    assert host.acme.entries(ref) == [entry]
+
+
+def test_an_operator_compacts_a_memory_by_its_session_and_nobody_else_does(acme: Caller, ref: str) -> None:
+    acme.seed(ref, {"a": "Pears cost two coins.", "b": "The fair opens at nine."})
+    join(acme, "operator", 10)
+    join(acme, "senior", 6)
+    wanted = {"strategy": "summarize", "filter": {"session_id": f"openwop:{ref}"}}
+    refused = acme.post("/v1/compact", message("COMPACT", wanted, agent_id="senior"))
+    assert refused.status_code == 403 or refused.json()["units_affected"] == 0
+    assert len(acme.entries(ref)) == 2
+    told(acme.post("/v1/compact", message("COMPACT", wanted, agent_id="operator")))
+    [event] = acme.events_of(ref, "memory.compacted")
+    assert event["trigger"] == "host-managed"
+    assert [entry["id"] for entry in acme.entries(ref)] == [event["outputId"]]
+
+
+def join(caller: Caller, agent: str, authority: int) -> None:
+    joining = {"id": agent, "role": "cook", "authority": authority}
+    told(caller.post("/v1/register", message("REGISTER", joining, agent_id=agent)))
+
+
+def test_what_is_deleted_or_forgotten_is_in_no_file_of_the_store(host: Host, ref: str) -> None:
+    words = ("xylograph", "quincunx", "zugzwang")
+    deleted = host.acme.put(ref, f"A {words[0]} on the wall.")["id"]
+    host.acme.put(ref, f"A {words[1]} of trees.", tags=[words[2]])
+    assert host.acme.delete(memory(ref, deleted)).status_code == 204
+    assert told(host.acme.post(f"{memory(ref)}/forget", {"tag": words[2]})) == {"deleted": 1}
+    for kept in host.folder.iterdir():
+        if kept.is_file():
+            found = kept.read_bytes().lower()
+            assert [word for word in words if word.encode() in found] == [], kept.name
+
+
 def test_many_puts_at_once_are_all_kept_in_one_order(acme: Caller, ref: str) -> None:
-    for number in range(30):
-        acme.put(ref, f"Number {number}.")
-    moments = [moment(entry["createdAt"]) for entry in acme.entries(ref)]
-    assert all(newer >= older for newer, older in itertools.pairwise(moments))
+    with ThreadPoolExecutor(8) as pool:
+        put = list(pool.map(lambda number: acme.put(ref, f"Number {number}."), range(80)))
+    listed = acme.entries(ref)
+    assert sorted(map(str, listed)) == sorted(map(str, put))
+    assert all(moment(newer["createdAt"]) >= moment(older["createdAt"]) for newer, older in itertools.pairwise(listed))
+
+
+def test_memory_feed_and_snapshots_outlive_the_server(tmp_path: Path) -> None:
+    with serving(tmp_path) as first:
+        before = first.acme.put("mem_kept", "Before.", tags=["a"])
+        snapshot = first.acme.page("mem_kept")["snapshot"]
+        first.acme.put("mem_kept", "After the snapshot.")
+        first.acme.seed("mem_compacted", {"one": "Pears cost two coins.", "two": "The fair opens at nine."})
+        output = first.acme.compacted("mem_compacted")["payload"]["outputId"]
+        entries, events = first.acme.entries("mem_kept"), first.acme.events()
+        key = first.acme.http.headers["authorization"]
+    with serving(tmp_path) as second:
+        second.acme.http.headers["authorization"] = key
+        assert second.acme.entries("mem_kept") == entries
+        assert second.acme.entries("mem_kept", snapshot=snapshot) == [before]
+        assert second.acme.events() == events
+        assert second.acme.feed(since=events[0]["id"])["events"] == events[1:]
+        assert [entry["id"] for entry in second.acme.entries("mem_compacted")] == [output]

@@ -163,6 +163,14 @@ def test_every_mark_in_a_source_stands_in_the_summary(acme: Caller, ref: str) ->
     assert [number for number in range(6) if f"[REDACTED:door-{number}]" not in content] == []
 
 
+def test_a_secret_in_two_halves_is_not_put_together_by_compaction(acme: Caller, known: str, ref: str) -> None:
+    middle = len(VALUE) // 2
+    acme.seed(ref, {"first": f"It begins with {VALUE[:middle]}", "second": f"{VALUE[middle:]} is how it ends."})
+    content = acme.compacted(ref)["outputContent"]
+    assert VALUE not in content
+    assert VALUE not in "".join(letter for letter in content if letter not in '"\n'), known
+
+
 def test_what_was_stored_is_what_is_returned(acme: Caller, ref: str) -> None:
     entry = acme.put(ref, f"Log in with {CANARIES['openai']} today.")
     assert told(acme.entry(ref, entry["id"])) == acme.entries(ref)[0] == entry

@@ -225,6 +225,21 @@ async def test_the_texts_stay_the_log_is_whole_and_the_views_can_be_built_again(
     assert await units(field, tag="ui") == [before[0].row.unit]
 
 
+async def test_an_export_brings_the_consolidated_memory_to_another_field(field: LocalField) -> None:
+    await put(field, DARK, "ui", id="a")
+    await put(field, DARK, "editor", id="b", agent_id="ada")
+    await consolidate(field)
+    other = await open_host()
+    await other.import_lines([line async for line in field.export()])
+    assert [(each.id, each.tags) for each in await listed(other)] == [
+        (each.id, each.tags) for each in await listed(field)
+    ]
+    assert len(await units(other, tag="ui")) == 1
+    event = await consolidate(other)
+    assert (event.inputs, event.outputs) == (1, 1)
+    await other.close()
+
+
 # --- others write meanwhile -------------------------------------------------------------------------------------------
 
 

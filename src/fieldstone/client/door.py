@@ -1,9 +1,10 @@
 """The door to a field: what the API needs, whether the field is in this process or behind a server."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from fieldstone.audit.verify import Verification
+from fieldstone.client.threads import ThreadsDoor
 from fieldstone.compaction.retention import Policy
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.replies import AgentProfile, CompactionProgress, FieldStatus, Lineage, Reply
@@ -16,6 +17,7 @@ from fieldstone.field.retention import Outcome, PolicyStatus
 from fieldstone.field.secrets import ListedSecret, SecretScope
 from fieldstone.field.sweep import Swept
 from fieldstone.field.transfer import Imported
+from fieldstone.planes.context.execution import ContextManager
 
 
 class Door(Protocol):
@@ -76,3 +78,12 @@ class Door(Protocol):
     async def sweep(self) -> Swept: ...
 
     async def close(self) -> None: ...
+
+
+class ServedDoor(Door, Protocol):
+    """Of a field that is in another process. One in this process has its planes itself."""
+
+    @property
+    def threads(self) -> ThreadsDoor: ...
+
+    def context(self, max_tokens: int, *, thread: str | None = None, **options: Any) -> ContextManager: ...

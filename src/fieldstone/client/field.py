@@ -2,24 +2,27 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from fieldstone.audit.verify import Verification
 from fieldstone.client.agent import Agent, send
-from fieldstone.client.door import Door
+from fieldstone.client.door import Door, ServedDoor
 from fieldstone.client.sync import SyncFace
+from fieldstone.client.threads import Threads
 from fieldstone.compaction.retention import Policy
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.errors import AgentIdTaken
 from fieldstone.core.replies import AgentProfile, CompactionProgress, FieldStatus, Lineage, Registered
 from fieldstone.core.units import MemoryUnit
 from fieldstone.core.vocabulary import ConflictStatus
-from fieldstone.field.field import TENANT_SCOPE, LogPage
+from fieldstone.field.field import TENANT_SCOPE, LocalField, LogPage
 from fieldstone.field.rebuild import Rebuilt
 from fieldstone.field.retention import Outcome, PolicyStatus
 from fieldstone.field.secrets import ListedSecret, SecretScope
 from fieldstone.field.sweep import Swept
+from fieldstone.field.threads import LocalThreads
 from fieldstone.field.transfer import Imported
+from fieldstone.planes.context.execution import ContextManager
 from fieldstone.wire.policies import policies_from
 
 
@@ -180,6 +183,23 @@ class Field:
     async def sweep(self) -> Swept:
         """Clear secrets that were registered late from every text that is stored."""
         return await self.door.sweep()
+
+    @property
+    def threads(self) -> Threads:
+        """Runs that are streamed in, and the branching transcripts that they leave."""
+        door = self.door
+        return Threads(LocalThreads(door) if isinstance(door, LocalField) else cast(ServedDoor, door).threads)
+
+    def context(self, max_tokens: int, *, thread: str | None = None, **options: Any) -> ContextManager:
+        """Execution memory: the messages of one generation, kept within a budget of tokens. Nothing of it is stored.
+
+        With a `thread`, what a summary stands for is found again in its transcript. `options` are the manager's:
+        strategy, triggers, keep_last, background, before, after.
+        """
+        door = self.door
+        if isinstance(door, LocalField):
+            return door.planes.context(max_tokens, thread=thread, **options)
+        return cast(ServedDoor, door).context(max_tokens, thread=thread, **options)
 
     async def close(self) -> None:
         if self._door is not None:

@@ -5,8 +5,9 @@ import random
 import re
 import ssl
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -14,9 +15,18 @@ import httpx
 from msgspec import DecodeError, Struct, json
 
 from fieldstone.audit.verify import Verification
+from fieldstone.client.remote_threads import RemoteRecalls, RemoteThreads
+from fieldstone.client.streams import StreamClient
 from fieldstone.compaction.retention import Policy
 from fieldstone.core.conflicts import Conflict
-from fieldstone.core.errors import FieldError, Forbidden, InternalError, ShuttingDown, UnitNotFound
+from fieldstone.core.errors import (
+    FieldError,
+    Forbidden,
+    InternalError,
+    ShuttingDown,
+    UnitNotFound,
+    UnsupportedOperation,
+)
 from fieldstone.core.replies import (
     AgentProfile,
     AttunementOfIds,
@@ -35,6 +45,8 @@ from fieldstone.field.retention import Outcome, PolicyStatus
 from fieldstone.field.secrets import ListedSecret, SecretScope
 from fieldstone.field.sweep import Swept
 from fieldstone.field.transfer import Imported
+from fieldstone.planes.context.execution import ContextManager
+from fieldstone.planes.context.tools import Tools
 from fieldstone.profiles.openwop.feed import PAGE_EVENTS, FeedPage, event_from
 from fieldstone.wire.errors import ErrorBody, error_from
 from fieldstone.wire.messages import encode_message
@@ -98,9 +110,18 @@ class ServerUnreachable(ConnectionError):
 
 
 class RemoteField:
-    def __init__(self, url: str, client: httpx.AsyncClient) -> None:
+    def __init__(
+        self,
+        url: str,
+        client: httpx.AsyncClient,
+        live: Callable[[], StreamClient] | None = None,
+        tools: Callable[[], Tools] | None = None,
+    ) -> None:
+        """`live` makes the client that follows streams. `tools`: what contexts are worked on with, on this side."""
         self._url = url
         self._client = client
+        self._tools = tools
+        self.threads: Final = RemoteThreads(self._ask, live or partial(StreamClient, url))
 
     async def send(self, message: Message) -> Reply:
         route = _ROUTES[message.operation]
@@ -211,7 +232,15 @@ class RemoteField:
     async def sweep(self) -> Swept:
         return await self._ask("POST", "/v1/sweep", Swept, timeout=LONG_TIMEOUT)
 
+    def context(self, max_tokens: int, *, thread: str | None = None, **options: Any) -> ContextManager:
+        """It is worked on here: a generation's messages go to no server."""
+        if self._tools is None:
+            raise UnsupportedOperation("This connection was made without what a context is worked on with.")
+        recalls = None if thread is None else RemoteRecalls(self.threads, thread)
+        return ContextManager(max_tokens, self._tools(), recalls=recalls, **options)
+
     async def close(self) -> None:
+        await self.threads.close()
         await self._client.aclose()
 
     async def _ask(
@@ -270,14 +299,16 @@ class RemoteField:
         raise ShuttingDown
 
 
-async def connect(url: str, *, key: str | None = None, ca_file: str | None = None) -> RemoteField:
+async def connect(
+    url: str, *, key: str | None = None, ca_file: str | None = None, tools: Callable[[], Tools] | None = None
+) -> RemoteField:
     """Connect, and see that a field is there."""
     headers = {"content-type": "application/json"}
     if key is not None:
         headers["authorization"] = f"Bearer {key}"
     verify = ssl.create_default_context(cafile=ca_file) if ca_file is not None else True
     client = httpx.AsyncClient(base_url=url.rstrip("/"), headers=headers, verify=verify)
-    remote = RemoteField(url, client)
+    remote = RemoteField(url, client, partial(StreamClient, url, key=key, ca_file=ca_file), tools)
     try:
         await remote.status()
     except Forbidden:

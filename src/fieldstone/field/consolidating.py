@@ -53,7 +53,7 @@ MOST_OTHERWISE: Final = 12  # and for one that contradicts
 POSTINGS: Final = 1_000
 SHARED_WORDS: Final = 2  # one word in common does not make a common subject
 MOST_TAGS: Final = 1_000  # as many as a put may have
-KEPT_TEXTS: Final = 2_000  # as they were read: with more of them the garbage collector stops everybody for 100 ms
+KEPT_TEXTS: Final = 2_000  # as they were read: about 10 MB
 
 # Words that may be there or not. Stop words would not do: "before" and "after" are among them.
 _EMPTY: Final = frozenset(["a", "an", "the", "is", "are", "that", "also"])

@@ -166,17 +166,7 @@ class LocalField:
             self._writer.submit,
             enrichment_timeout_ms=options.enrichment_timeout_ms,
         )
-        self._reads = Reads(
-            state,
-            self._writer,
-            self._follower,
-            self._meanings,
-            models.counter,
-            options.rules,
-            log_reads=options.log_reads,
-            weights=options.weights,
-            vouch_authority=options.vouch_authority,
-        )
+        self._reads = _reads(state, self._writer, self._follower, self._meanings, models, options)
         self._scouring = Scouring(state)
         distilling = _distilling(state, models, options)
         self._compactions = Compactions(
@@ -579,6 +569,24 @@ class LocalField:
         await self._compactions.resume()
         await self._retention.load()
         self._scheduling.start()
+        if self._planes is not None:
+            self._planes.streams.resume()
+
+
+def _reads(
+    state: FieldState, writer: Writer, follower: TextFollower, meanings: Meanings, models: Models, options: Options
+) -> Reads:
+    return Reads(
+        state,
+        writer,
+        follower,
+        meanings,
+        models.counter,
+        options.rules,
+        log_reads=options.log_reads,
+        weights=options.weights,
+        vouch_authority=options.vouch_authority,
+    )
 
 
 def _distilling(state: FieldState, models: Models, options: Options) -> Distilling:

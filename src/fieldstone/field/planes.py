@@ -26,7 +26,7 @@ class Planes:
         self.runs = Runs(store, clock, ids)
         self.transcript = Transcript(store, clock)
         self.reconciling = Reconcile(store, clock)
-        self._tools = Tools(
+        self.tools = Tools(
             models.counter, models.summarizer or Extractive(models.counter), cleaning.harness, clock, ids
         )
 
@@ -36,7 +36,7 @@ class Planes:
         With a `thread`, what a summary stands for is found again in its transcript.
         """
         recalls = None if thread is None else ThreadRecalls(self.transcript, thread)
-        return ContextManager(max_tokens, self._tools, recalls=recalls, **options)
+        return ContextManager(max_tokens, self.tools, recalls=recalls, **options)
 
     async def close(self) -> None:
         self.delivery.close()

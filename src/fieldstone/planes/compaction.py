@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from fieldstone.core.errors import FieldError, InternalError
 from fieldstone.core.transcripts import OPEN_STATUSES
-from fieldstone.planes.messages import Messages, decode_events, encode_state, message_id
+from fieldstone.planes.messages import Messages, decode_events, message_id
 from fieldstone.planes.projector import SequenceGap
 from fieldstone.planes.snapshots import replayed, snapshot_of, state_in
 from fieldstone.ports.planes import PlaneStore, ReadTables, SnapshotRow, StreamRow, Tables
@@ -238,5 +238,4 @@ def _go_on(stream: str, messages: Messages, last_seq: int, tables: ReadTables) -
 def _is_as_written(taken: SnapshotRow, tables: ReadTables) -> bool:
     row = tables.stream(taken.stream) or StreamRow(taken.stream)
     found = next((each for each in tables.snapshots(taken.stream) if each.last_seq == taken.last_seq), None)
-    state = None if found is None else state_in(found, head=row.head)
-    return state is not None and encode_state(state) == taken.state
+    return found == taken and state_in(found, head=row.head) is not None

@@ -5,7 +5,7 @@ before it. What of a text may still begin a secret is stored and counted, but re
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -39,6 +39,7 @@ from fieldstone.planes.snapshots import Snapshot, shown, state_in
 from fieldstone.planes.trails import (
     DELTAS,
     WINDOW_CHARACTERS,
+    Followed,
     StreamTrail,
     clean_words,
     follow,
@@ -324,37 +325,50 @@ class _Writing(NamedTuple):
         if trail is None or trail.head != row.head or row.floor >= row.head:  # it was another process, or a deletion
             trail = _read_back_trail(tables, row)
         outcomes: list[AppendedEvents | FieldError] = []
-        for wish in wishes:
+        for together in _together(wishes):
             try:
-                outcome, trail = self._append(tables, wish, trail)
-                outcomes.append(outcome)
+                appended, trail = self._append(tables, together, trail)
+                outcomes += appended
             except FieldError as refused:  # all refusals come before the first write
-                outcomes.append(refused)
+                outcomes += [refused] * len(together)
         return _Done(outcomes, trail)
 
-    def _append(self, tables: Tables, wish: _Wish, trail: StreamTrail) -> tuple[AppendedEvents, StreamTrail]:
+    def _append(
+        self, tables: Tables, wishes: Sequence[_Wish], trail: StreamTrail
+    ) -> tuple[list[AppendedEvents], StreamTrail]:
+        """One wish, or several that ask for nothing special."""
         row = tables.stream(self.stream) or StreamRow(self.stream)
+        wish = wishes[0]
         if wish.key is not None and (before := tables.appended(self.stream, wish.key)) is not None:
-            return _again(tables, row, before, wish), trail
+            return [_again(tables, row, before, wish)], trail
         if wish.expected_seq is not None and wish.expected_seq != row.head:
             raise SeqConflict(
                 f"The stream's head is {row.head}, and not {wish.expected_seq}.", extra={"head": row.head}
             )
-        followed = follow(self.harness, self.literals, trail, wish.events)
-        bodies = [_encoder.encode(event) for event in followed.events]
+        followed = follow(self.harness, self.literals, trail, [event for each in wishes for event in each.events])
         touch_run(tables, self.stream, self.now_ms)
+        self._put(tables, row, followed)
+        if wish.key is not None:
+            head = row.head + len(followed.events)
+            tables.put_appended(self.stream, wish.key, Appended(wish.digest, row.head + 1, head))
+        return list(self._answers(wishes, row.head, followed.events)), followed.trail
+
+    def _put(self, tables: Tables, row: StreamRow, followed: Followed) -> None:
         held = followed.held_from
         held_ms = None if held is None else self.now_ms
         tables.put_stream(row._replace(held_from=held, held_ms=held_ms, active_ms=self.now_ms))
-        first = row.head + 1
-        tables.put_events(self.stream, [EventRow(first + at, self.now_ms, body) for at, body in enumerate(bodies)])
+        bodies = enumerate(map(_encoder.encode, followed.events), start=row.head + 1)
+        tables.put_events(self.stream, [EventRow(seq, self.now_ms, body) for seq, body in bodies])
         _rewrite(tables, row, followed.rewritten)
-        head = row.head + len(bodies)
-        if wish.key is not None:
-            tables.put_appended(self.stream, wish.key, Appended(wish.digest, first, head))
+
+    def _answers(self, wishes: Sequence[_Wish], head: int, events: Sequence[StreamEvent]) -> Iterator[AppendedEvents]:
         at = timestamp(self.now_ms)
-        events = [StoredEvent(self.stream, first + n, at, event) for n, event in enumerate(followed.events)]
-        return AppendedEvents(events, head), followed.trail
+        stored = [StoredEvent(self.stream, seq, at, event) for seq, event in enumerate(events, start=head + 1)]
+        done = 0
+        for wish in wishes:
+            answer = stored[done : done + len(wish.events)]
+            done += len(answer)
+            yield AppendedEvents(answer, head + done)
 
 
 def rows_after(stream: str, after: int, limit: int, now_ms: int, tables: ReadTables) -> RowPage:
@@ -402,6 +416,21 @@ def _group(wishes: Sequence[_Wish]) -> list[_Wish]:
             break
         group.append(wish)
     return group
+
+
+def _together(wishes: Sequence[_Wish]) -> Iterator[list[_Wish]]:
+    """Those that ask for nothing special are cleaned as one text; each of the others sees what was before it."""
+    plain: list[_Wish] = []
+    for wish in wishes:
+        if wish.key is None and wish.expected_seq is None:
+            plain.append(wish)
+            continue
+        if plain:
+            yield plain
+            plain = []
+        yield [wish]
+    if plain:
+        yield plain
 
 
 def _size(events: Sequence[StreamEvent]) -> int:

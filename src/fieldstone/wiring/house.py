@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fieldstone.ports.store import Stores
     from fieldstone.ports.world import Clock
     from fieldstone.profiles.openwop.discovery import HostFeatures
+    from fieldstone.profiles.openwop.schedules import HostSchedules
     from fieldstone.servers.auth.jwt import JwtTokens
     from fieldstone.servers.http.serve import House
     from fieldstone.servers.tenants import Tenants
@@ -55,6 +56,7 @@ async def open_house(settings: Settings, *, conformance: bool = False) -> AsyncI
     from fieldstone.servers.webhooks import Webhooks, hooks_from
 
     hooks = hooks_from(settings, os.environ)
+    host_schedules(settings)  # what is wrong there is told before the store is taken
     clock, access, host = SystemClock(), open_access(settings), host_features(settings, conformance=conformance)
     keys = Keys(access, clock)
     credentials = Credentials(keys, local_tenant=settings.tenant, tokens=_open_tokens(settings, clock))
@@ -97,12 +99,39 @@ async def open_house(settings: Settings, *, conformance: bool = False) -> AsyncI
 
 def _accompany(field: LocalField, settings: Settings, tenant: str) -> None:
     """What goes with a tenant's field while it is open: its memories' schedules, and who is told of its events."""
+    from fieldstone.backends.system import SystemClock
+    from fieldstone.profiles.openwop.schedules import MemorySchedules
     from fieldstone.servers.telemetry import Telemetry, otel_tell
 
+    clock, host = SystemClock(), host_features(settings)
+    if host is not None:
+        schedules = MemorySchedules(field, clock, host_schedules(settings), host.limits)
+        schedules.start()
+        field.accompany(schedules)
     if (tell := otel_tell()) is not None:
         telemetry = Telemetry(field, tenant, tell)
         telemetry.start()
         field.accompany(telemetry)
+
+
+def host_schedules(settings: Settings) -> HostSchedules:
+    """When the memory host compacts, distils and consolidates by itself. Raises `BadSettings`."""
+    from fieldstone.compaction.schedule import BadSchedule, parse_schedule
+    from fieldstone.profiles.openwop.schedules import HostSchedules
+
+    its = settings.openwop
+    chores = {
+        "compaction": its.compaction_schedule if its.compaction else None,
+        "distillation": its.distillation_schedule if its.distillation else None,
+        "consolidation": its.consolidation_schedule if its.consolidation else None,
+    }
+    for name, schedule in chores.items():
+        try:
+            if schedule is not None:
+                parse_schedule(schedule)
+        except BadSchedule as bad:
+            raise BadSettings(f"openwop.{name}_schedule: {bad}") from bad
+    return HostSchedules(**chores, min_entries=its.compaction_min_entries, keep_newest=its.compaction_keep_newest)
 
 
 def host_features(settings: Settings, *, conformance: bool = False) -> HostFeatures | None:

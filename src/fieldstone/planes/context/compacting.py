@@ -10,7 +10,7 @@ from fieldstone.planes.context.outcomes import Compacted, Outcome, Reason, Refus
 from fieldstone.planes.context.plan import Entry, going_now, planned, put_in_place
 from fieldstone.planes.context.rollup import Strategy
 from fieldstone.planes.context.sayings import MESSAGE_TOKENS
-from fieldstone.planes.context.summaries import Draft, Passage, SummaryNote, stood_for, summary_message
+from fieldstone.planes.context.summaries import OWN_WORDS, Draft, Passage, SummaryNote, stood_for, summary_message
 from fieldstone.planes.context.tools import Tools
 from fieldstone.planes.context.triggers import Trigger
 from fieldstone.retrieval.reading import timestamp
@@ -82,7 +82,8 @@ class Compactor:
         """A summary is new text, whatever it was made from."""
         text = await clean_text(await self._tools.cleaning(), draft.text.rstrip())
         tokens = await asyncio.to_thread(self._tools.counter.count, text)
-        passages = draft.passages if draft.text.startswith(text) else ()
+        is_as_it_was = draft.text.startswith(text)
+        passages = draft.passages if is_as_it_was else (Passage(0, len(text), OWN_WORDS),)
         return draft._replace(text=text, passages=passages, tokens=tokens)
 
     def _summary(self, draft: Draft, replaced: Sequence[CanonicalMessage], new_id: Callable[[], str]) -> Entry:

@@ -14,11 +14,12 @@ from fieldstone.core.transcripts import (
     ToolCallPart,
     ToolResultPart,
 )
-from fieldstone.planes.context.shapes import as_json
+from fieldstone.planes.context.shapes import UNKNOWN_TOOL, as_json
 from fieldstone.ports.tokens import TokenCounter
 
 MESSAGE_TOKENS: Final = 4  # role and marks around each message, as chat templates have them
 FILE_TOKENS: Final = 1_600  # about the most that a model takes for a picture; its own report corrects it
+AUTHOR_CHARS: Final = 64  # of a tool's name, as a summary tells it
 COUNTED_ON_THE_SPOT_CHARS: Final = 20_000  # about 5 ms; more is for a thread
 
 _NOT_A_NAME: Final = re.compile(r"[^\w.-]+")
@@ -28,7 +29,7 @@ def author_of(message: CanonicalMessage) -> str:
     """Who a summary says that it was. A tool's name comes from outside: it may look like nothing but a name."""
     for part in message.parts:
         if isinstance(part, ToolResultPart):
-            return f"tool {_NOT_A_NAME.sub('_', part.tool_name)}"
+            return f"tool {_NOT_A_NAME.sub('_', part.tool_name)[:AUTHOR_CHARS] or UNKNOWN_TOOL}"
     return message.role
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from fieldstone.core.transcripts import CanonicalMessage, Role
 from fieldstone.planes.context.sayings import author_of, said_in
@@ -11,6 +11,7 @@ from fieldstone.planes.context.summaries import Passed, note_of, passed_on
 from fieldstone.retrieval.sentences import sentences_of
 
 Section = Literal["decisions", "preferences", "current state", "open questions", "references"]
+SECTIONS: Final[frozenset[str]] = frozenset(get_args(Section))
 
 SENTENCES_MAX: Final = 2_000  # of one message; more are a listing, and the summariser reads it as a whole
 ITEM_CHARS_MAX: Final = 600  # a longer sentence is a block of code, or no sentence
@@ -56,7 +57,7 @@ def sorted_out(going: Sequence[CanonicalMessage], after: Sequence[CanonicalMessa
 def _again(passed: Passed, at: int, last: Mapping[Role, int]) -> Passed:
     """From an earlier summary: it stays in its section, unless it was a question and has been answered since."""
     is_question = passed.section == "open questions" and _ASKS.search(passed.text) is not None
-    if not passed.section or (is_question and _is_answered(passed.author, at, last)):
+    if passed.section not in SECTIONS or (is_question and _is_answered(passed.author, at, last)):
         return passed._replace(section="current state")
     return passed
 

@@ -3,10 +3,10 @@
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from fieldstone.core.transcripts import SCHEMA_VERSION, CanonicalMessage, TextPart
 from fieldstone.planes.context.sayings import author_of, said_in
@@ -19,12 +19,16 @@ OWN_WORDS: Final = "summary"  # who says what no message said in these words
 _QUOTING: Final = re.compile('[^"\0\n]+: "[\0" …]+"')
 
 
+# Metadata may have been written by anybody: a name must not look like a line of somebody else's words.
+Author = Annotated[str, Meta(pattern=r"\A[\w.-]{1,64}(?: [\w.-]{1,64})?\Z")]
+
+
 class Passage(Struct, frozen=True, array_like=True):
     """A stretch of a summary's text that can be told apart: a message's words, or the summariser's own."""
 
     start: int
     end: int
-    author: str
+    author: Author
     section: str = ""
 
 

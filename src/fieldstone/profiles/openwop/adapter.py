@@ -6,7 +6,7 @@ another tenant's read as empty.
 
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -66,15 +66,25 @@ class Distilled(Struct, frozen=True):
     index_file: dict[str, object] | None
 
 
+class OpenField(Protocol):
+    """A field as its users hold it."""
+
+    @property
+    def door(self) -> object: ...
+
+
 class MemoryAdapter:
     """The memories of one tenant, for whoever the caller is."""
 
-    def __init__(self, field: LocalField, caller: Caller = LOCAL, limits: HostLimits = HostLimits()) -> None:
-        self._field = field
+    def __init__(
+        self, field: LocalField | OpenField, caller: Caller = LOCAL, limits: HostLimits = HostLimits()
+    ) -> None:
+        """`field`: one that `open_field` opened in this process; a server has routes of its own for it."""
+        self._field = field if isinstance(field, LocalField) else _in_this_process(field)
         self._caller = caller
         self._limits = limits
-        self._memories = field.memories
-        self._entries = field.memories.entries
+        self._memories = self._field.memories
+        self._entries = self._field.memories.entries
 
     async def list(
         self,
@@ -273,6 +283,12 @@ class MemoryAdapter:
         return at_ms
 
 
+def _in_this_process(field: OpenField) -> LocalField:
+    if not isinstance(field.door, LocalField):
+        raise TypeError("This field is behind a server: use its routes under /v1/memory.")
+    return field.door
+
+
 def _shown(entry: KeptEntry) -> MemoryEntry:
     expires = UNSET if entry.row.expires_ms is None else timestamp(entry.row.expires_ms)
     return MemoryEntry(entry.id, entry.content, entry.tags, timestamp(entry.at_ms), expires)
@@ -330,5 +346,8 @@ async def _tagged(pages: AsyncIterator[Sequence[KeptEntry]], tag: str | None) ->
 
 
 async def _none() -> AsyncIterator[Sequence[KeptEntry]]:
-    return
-    yield ()
+    for page in _NO_PAGES:
+        yield page
+
+
+_NO_PAGES: Final[tuple[Sequence[KeptEntry], ...]] = ()

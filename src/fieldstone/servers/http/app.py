@@ -32,6 +32,7 @@ from fieldstone.servers.http.routes import (
     UNBUILT_ROUTES,
     Health,
 )
+from fieldstone.servers.http.stream_socket import SocketEndpoint
 from fieldstone.wire.operations import OPERATION_ROUTES
 
 # The page runs no script and loads nothing: its style is inside it.
@@ -60,6 +61,7 @@ class HttpApp:
         self._operations = Operations(max_body_bytes=max_body_bytes)
         self._answering = _answering(keys)
         self.gate = gate
+        self._sockets = SocketEndpoint(gate, entrance)
         self._openwop = OpenWopPaths(self._openwop_endpoint, host, self._openwop_handlers(conformance))
         self.endpoints = [*self._endpoints(), *self._openwop.endpoints]
         self._fixed = {endpoint.template: endpoint for endpoint in self.endpoints if "{" not in endpoint.template}
@@ -74,7 +76,8 @@ class HttpApp:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._find(scope["path"])(scope, receive, send)
+        app = self._sockets if scope["type"] == "websocket" else self._find(scope["path"])
+        await app(scope, receive, send)
 
     def _find(self, path: str) -> ASGIApp:
         if endpoint := self._fixed.get(path):

@@ -10,7 +10,7 @@ from fieldstone.servers.http.answers import JSON, encode_error
 from fieldstone.wire.errors import error_body
 
 MALFORMED: Final = encode_error(error_body(InvalidEnvelope("The request is not valid HTTP/1.1."), None))
-SOCKET_PATHS: Final = ("/v1/streams/ws",)
+SOCKET_PATHS: Final = (b"/v1/streams/ws",)
 HEAD: Final = b"HTTP/1.1 "
 INTERIM: Final = b"HTTP/1.1 1"
 
@@ -66,7 +66,7 @@ class FieldProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _should_upgrade(self) -> bool:
-        return super()._should_upgrade() and self.scope["path"] in SOCKET_PATHS
+        return super()._should_upgrade() and self.url.partition(b"?")[0] in SOCKET_PATHS
 
     def handle_websocket_upgrade(self) -> None:
         """From here on the connection is the socket's: it has its own timers, and writes as it likes."""

@@ -125,7 +125,7 @@ class StreamSocket:
 
     def __init__(self, visit: Visit, send: Send, ending: Ending, times: Times) -> None:
         self._visit = visit
-        self._delivery = visit.field.delivery
+        self._delivery = visit.field.planes.delivery
         self._send_event = send
         self._ending = ending
         self._times = times

@@ -40,7 +40,7 @@ class Cursor(Struct, frozen=True, forbid_unknown_fields=True):
 async def append_events(visit: Visit) -> Answer:
     wanted = await read_json_within(visit.scope, visit.receive, Append, most_bytes=APPEND_BYTES)
     visit.field.require(visit.caller, "append to a stream")
-    appended = await visit.field.streams.append(
+    appended = await visit.field.planes.streams.append(
         _stream(visit), wanted.events, expected_seq=wanted.expected_seq, idempotency_key=wanted.idempotency_key
     )
     return reply(appended, 201)
@@ -51,7 +51,7 @@ async def read_events(visit: Visit) -> Answer:
     query = query_of(visit.scope)
     after, limit = number_in(query, "after", 0), number_in(query, "limit", DEFAULT_READ_EVENTS)
     stream = _stream(visit)
-    page = await visit.field.streams.rows(stream, after=after, limit=min(limit, MAX_READ_EVENTS))
+    page = await visit.field.planes.streams.rows(stream, after=after, limit=min(limit, MAX_READ_EVENTS))
     name = json.encode(stream)
     events = b",".join([encode_stored(name, row) for row in page.rows])
     return Answer(200, b'{"events":[%b],"head":%d,"floor":%d}' % (events, page.head, page.floor))
@@ -59,12 +59,12 @@ async def read_events(visit: Visit) -> Answer:
 
 async def stream_status(visit: Visit) -> Answer:
     visit.field.require(visit.caller, "read a stream")
-    return reply(await visit.field.streams.info(_stream(visit)))
+    return reply(await visit.field.planes.streams.info(_stream(visit)))
 
 
 async def stream_snapshot(visit: Visit) -> Answer:
     visit.field.require(visit.caller, "read a stream")
-    snapshot = await visit.field.streams.snapshot(_stream(visit))
+    snapshot = await visit.field.planes.streams.snapshot(_stream(visit))
     if snapshot is None:
         raise NotFound("The stream has no snapshot.", suggested_action="Read its events instead.")
     return reply(snapshot)
@@ -73,27 +73,27 @@ async def stream_snapshot(visit: Visit) -> Answer:
 async def compact_stream(visit: Visit) -> Answer:
     wanted = await read_json(visit.scope, visit.receive, CompactStream)
     visit.field.require(visit.caller, "compact a stream")
-    return reply(await visit.field.streams.compact(_stream(visit), dry_run=wanted.dry_run))
+    return reply(await visit.field.planes.streams.compact(_stream(visit), dry_run=wanted.dry_run))
 
 
 async def delete_stream(visit: Visit) -> Answer:
     await drain(visit.receive)
     visit.field.require(visit.caller, "delete a stream")
-    await visit.field.streams.delete(_stream(visit))
+    await visit.field.planes.streams.delete(_stream(visit))
     return done()
 
 
 async def set_reader(visit: Visit) -> Answer:
     wanted = await read_json(visit.scope, visit.receive, Cursor)
     visit.field.require(visit.caller, "append to a stream")
-    await visit.field.streams.set_reader(_stream(visit), _reader(visit), wanted.seq)
+    await visit.field.planes.streams.set_reader(_stream(visit), _reader(visit), wanted.seq)
     return done()
 
 
 async def drop_reader(visit: Visit) -> Answer:
     await drain(visit.receive)
     visit.field.require(visit.caller, "append to a stream")
-    await visit.field.streams.drop_reader(_stream(visit), _reader(visit))
+    await visit.field.planes.streams.drop_reader(_stream(visit), _reader(visit))
     return done()
 
 
@@ -112,7 +112,7 @@ class Following:
         """The log from `Last-Event-ID` on, then what comes."""
         await drain(visit.receive)  # what comes next on this line is that the caller went away
         visit.field.require(visit.caller, "read a stream")
-        subscription = visit.field.delivery.subscribe(_stream(visit), after=_last_event_id(visit))
+        subscription = visit.field.planes.delivery.subscribe(_stream(visit), after=_last_event_id(visit))
         first = await subscription.next()  # below the floor it is refused before anything is sent
         pieces = visit.held(self._pieces(visit, subscription))
         return Answer(200, _sse(first), EVENT_STREAM, LIVE_HEADERS, stream=pieces)

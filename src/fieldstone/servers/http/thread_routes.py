@@ -3,7 +3,7 @@
 The ids of streams and threads are their users': they may hold slashes. So a path is cut before it is decoded.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
@@ -11,8 +11,7 @@ from urllib.parse import unquote_to_bytes
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fieldstone.core.limits import MAX_EPOCH
-from fieldstone.core.streams import DEFAULT_READ_EVENTS, MAX_SEQ
-from fieldstone.core.transcripts import DEFAULT_PAGE, Context, Run, ThreadPage, ThreadReceipt, Tree
+from fieldstone.core.transcripts import Context, Run, ThreadPage, ThreadReceipt, Tree
 from fieldstone.planes.compaction import StreamCompaction
 from fieldstone.planes.reconcile import Reconciliation
 from fieldstone.planes.snapshots import Snapshot
@@ -22,6 +21,8 @@ from fieldstone.servers.http.endpoint import Endpoint, Handler
 from fieldstone.servers.http.routes import InspectionRoute
 
 PREFIXES: Final = ("/v1/streams/", "/v1/threads/")
+
+MakeEndpoint = Callable[[str, dict[str, Handler]], Endpoint]
 
 STREAM_ROUTES: Final = (
     InspectionRoute(
@@ -47,7 +48,7 @@ STREAM_ROUTES: Final = (
         "A stream's events, page by page.",
         EventPage,
         (400, 410),
-        query=("after_seq", "limit"),
+        query=("after", "limit"),
     ),
     InspectionRoute(
         "POST",
@@ -66,7 +67,7 @@ STREAM_ROUTES: Final = (
         "A stream's events from Last-Event-ID on, and then what comes, as server-sent events.",
         None,
         (400, 410),
-        query=("after_seq",),
+        query=("after",),
     ),
     InspectionRoute(
         "GET", "/v1/streams/{id}/snapshot", "stream_snapshot", "A stream's newest snapshot.", Snapshot, (400, 404)
@@ -224,17 +225,21 @@ THREAD_ROUTES: Final = (
     ),
 )
 
-STREAM_HANDLERS: Final[dict[str, Handler]] = {
-    "stream_status": streams.stream_status,
-    "delete_stream": streams.delete_stream,
-    "read_events": streams.read_events,
-    "append_events": streams.append_events,
-    "follow_stream": streams.follow_stream,
-    "stream_snapshot": streams.stream_snapshot,
-    "compact_stream": streams.compact_stream,
-    "set_reader": streams.set_reader,
-    "drop_reader": streams.drop_reader,
-}
+
+def stream_handlers(following: streams.Following) -> dict[str, Handler]:
+    """Of STREAM_ROUTES, by their names there."""
+    return {
+        "stream_status": streams.stream_status,
+        "delete_stream": streams.delete_stream,
+        "read_events": streams.read_events,
+        "append_events": streams.append_events,
+        "follow_stream": following.follow_stream,
+        "stream_snapshot": streams.stream_snapshot,
+        "compact_stream": streams.compact_stream,
+        "set_reader": streams.set_reader,
+        "drop_reader": streams.drop_reader,
+    }
+
 
 THREAD_HANDLERS: Final[dict[str, Handler]] = {
     "threads": threads.threads,
@@ -257,8 +262,7 @@ THREAD_HANDLERS: Final[dict[str, Handler]] = {
 
 # For the OpenAPI document: fields of the query that only these routes have, and an example of each body.
 QUERY_FIELDS: Final[dict[str, dict[str, Any]]] = {
-    "after": {"type": "string"},
-    "after_seq": {"type": "integer", "minimum": 0, "maximum": MAX_SEQ, "default": 0},
+    "after": {"type": "string"},  # a seq, or the `next` of an answer
     "before": {"type": "string"},
     "branch": {"enum": ["active", "all"], "default": "active"},
     "ids": {"type": "string", "contentMediaType": "application/json"},
@@ -280,3 +284,51 @@ EXAMPLES: Final[dict[str, Any]] = {
     "reconcile": {"dryRun": True},
     "retain_streams": {"finishedDays": 7, "dryRun": True},
 }
+
+
+class PlanePaths:
+    """The ASGI application of all paths below PREFIXES. `otherwise` answers those that are none."""
+
+    def __init__(self, make: MakeEndpoint, following: streams.Following, otherwise: ASGIApp) -> None:
+        handlers = {**stream_handlers(following), **THREAD_HANDLERS}
+        self.endpoints: Final = [
+            make(path, {route.method: handlers[route.name] for route in methods})
+            for path, methods in groupby((*STREAM_ROUTES, *THREAD_ROUTES), key=lambda route: route.path)
+        ]
+        self._otherwise: Final = otherwise
+        self._found: Final = [(_parts(each.template.encode()), each) for each in self.endpoints]
+
+    def takes(self, path: str) -> bool:
+        return path.startswith(PREFIXES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._find(scope)(scope, receive, send)
+
+    def _find(self, scope: Scope) -> ASGIApp:
+        raw: bytes = scope.get("raw_path") or scope["path"].encode()
+        try:
+            parts = _parts(raw.partition(b"?")[0])
+        except UnicodeDecodeError:  # no id is written like that
+            return self._otherwise
+        for template, endpoint in self._found:
+            if (params := _matched(template, parts)) is not None:
+                scope["path_params"] = params
+                return endpoint
+        return self._otherwise
+
+
+def _parts(path: bytes) -> list[str]:
+    return [unquote_to_bytes(part).decode() for part in path.split(b"/")]
+
+
+def _matched(template: Sequence[str], parts: Sequence[str]) -> dict[str, str] | None:
+    """What stands in the template's places, if the rest is the same."""
+    if len(template) != len(parts):
+        return None
+    params: dict[str, str] = {}
+    for wanted, part in zip(template, parts, strict=True):
+        if wanted.startswith("{"):
+            params[wanted.strip("{}")] = part
+        elif wanted != part:
+            return None
+    return params

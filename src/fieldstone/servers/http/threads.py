@@ -28,7 +28,7 @@ T = TypeVar("T")
 class BeginRun(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Absent: go on at the active leaf. null: fork at the root."""
 
-    fork_from_message_id: str | None | UnsetType = UNSET
+    fork_from_message_id: str | UnsetType | None = UNSET
 
 
 class Recover(Struct, frozen=True, forbid_unknown_fields=True):
