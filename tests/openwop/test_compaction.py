@@ -1,11 +1,12 @@
 """RFC 0012: many entries become one, the event says so, and no secret comes back through it."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pytest
 
-from tests.openwop.host import COMPACT, SEED, Body, Caller, told
+from tests.openwop.host import COMPACT, DISTILL, SEED, Body, Caller, told
 from tests.openwop.shapes import FEED, assert_compacted, assert_entry, assert_error, moment
 
 TYPE: Final = "memory.compacted"
@@ -82,6 +83,31 @@ def test_an_output_that_was_compacted_itself_can_still_be_got_and_is_not_listed(
     assert set(second["sourceIds"]) == {first, "later"}
     assert told(acme.entry(ref, first))["id"] == first
     assert [entry["id"] for entry in acme.entries(ref)] == [second["outputId"]]
+
+
+def test_a_memory_is_compacted_again_and_again_and_each_time_one_entry_is_left(acme: Caller, ref: str) -> None:
+    """As OpenWOP's suite does it that runs every night on the same store: the same words under new ids."""
+    for night in range(8):
+        acme.seed(ref, {f"{night}-a": "Source content alpha.", f"{night}-b": "Source content beta."})
+        payload = acme.compacted(ref)["payload"]
+        assert payload["sourceCount"] == (2 if night == 0 else 3)
+        [output] = acme.entries(ref)
+        assert output["id"] == payload["outputId"]
+
+
+def test_an_entry_that_is_put_while_others_are_compacted_is_listed_or_named_as_a_source(acme: Caller, ref: str) -> None:
+    acme.seed(ref, fair(10))
+    with ThreadPoolExecutor(4) as pool:
+        putting = [pool.submit(acme.put, ref, f"Meanwhile, number {number}.") for number in range(60)]
+        distilling = [pool.submit(acme.post, DISTILL, {"memoryRef": ref}) for _ in range(2)]
+        compacting = [pool.submit(acme.post, COMPACT, {"memoryRef": ref}) for _ in range(6)]
+        put = {each.result()["id"] for each in putting}
+        assert {each.result().status_code for each in compacting + distilling} <= {200, 204}
+    events = acme.events_of(ref, TYPE)
+    sources = [source for event in events for source in event["sourceIds"]]
+    assert len(sources) == len(set(sources))  # nothing is compacted twice
+    assert put <= {entry["id"] for entry in acme.entries(ref)} | set(sources)
+    assert not {entry["id"] for entry in acme.entries(ref)} & set(sources)
 
 
 def test_the_output_ends_with_the_first_of_its_sources(acme: Caller, ref: str) -> None:

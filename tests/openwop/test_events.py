@@ -5,6 +5,7 @@ import hmac
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -64,6 +65,21 @@ def test_pages_of_the_feed_make_the_whole_in_order(acme: Caller, ref: str) -> No
 @pytest.mark.parametrize("params", [{"since": "yesterday"}, {"limit": -1}, {"limit": "x"}, {"type": "run.started"}])
 def test_a_feed_that_there_is_not_is_refused(acme: Caller, params: dict[str, str]) -> None:
     assert_error(acme.get("/v1/events", **params), "validation_error")
+
+
+def test_who_pages_on_while_others_write_gets_each_event_once_and_in_order(acme: Caller, ref: str) -> None:
+    since = acme.feed(limit=1_000)["next"]
+    seen: list[Body] = []
+    with ThreadPoolExecutor(6) as pool:
+        putting = [pool.submit(acme.put, ref, f"Number {number}.") for number in range(60)]
+        while len(seen) < 60:
+            page = acme.feed(type="memory.written", limit=7, since=since)
+            seen += page["events"]
+            since = page["next"]
+        put = {each.result()["id"] for each in putting}
+    assert len(seen) == 60
+    assert {event["memoryId"] for event in seen} == put
+    assert acme.events_of(ref, "memory.written") == seen
 
 
 def test_the_stream_resumes_after_the_last_event_that_was_seen(acme: Caller, ref: str) -> None:

@@ -189,6 +189,15 @@ async def test_what_was_told_to_be_a_secret_stays_one_whatever_follows(scene: Sc
     assert TOKENS["AWS access key"] not in "".join(await stored_texts(scene))
 
 
+async def test_a_secret_behind_one_that_is_none_any_more_is_caught(scene: Scene) -> None:
+    streams = streams_of(scene)
+    await streams.append(STREAM, [delta(f"take {TOKENS['AWS access key']}")])
+    await streams.append(STREAM, [delta(f"XYZ and {KNOWN} then")])
+    stored = "".join(await stored_texts(scene))
+    assert KNOWN not in stored
+    assert TOKENS["AWS access key"] not in stored
+
+
 async def test_reasoning_streams_beside_the_answer(scene: Scene) -> None:
     streams = streams_of(scene)
     for character in KNOWN:

@@ -14,6 +14,7 @@ from fieldstone.testing import FaultyStore
 from tests.protocol.rig import Body, Rig, ids, kind_of, relation
 from tests.protocol.rig import unit as payload_of
 from tests.protocol.ways import DURABLE, on_disk
+from tests.redact.fakes import TOKENS
 from tests.requirements import requirement
 
 
@@ -575,3 +576,11 @@ async def test_two_sides_of_a_conflict_that_are_purged_together_are_settled_once
     kinds = [kind_of(line) for line in await field.log()]
     assert kinds.count("conflict.resolved") == 1
     assert "unit.reinstated" not in kinds
+
+
+async def test_a_secret_in_the_reason_is_rewritten_and_the_answer_says_so(field: Rig) -> None:
+    await findings(field, 3)
+    answer = await compact(field, "archive", reason=f"the key {next(iter(TOKENS.values()))} was in one of them")
+    assert [warning["code"] for warning in answer["warnings"]] == ["REDACTED"]
+    await findings(field, 3, word="switch")
+    assert "warnings" not in await compact(field, "archive", reason="they are old")

@@ -230,14 +230,24 @@ async def test_an_export_brings_the_consolidated_memory_to_another_field(field: 
     await put(field, DARK, "editor", id="b", agent_id="ada")
     await consolidate(field)
     other = await open_host()
-    await other.import_lines([line async for line in field.export()])
-    assert [(each.id, each.tags) for each in await listed(other)] == [
-        (each.id, each.tags) for each in await listed(field)
-    ]
+    lines = b"".join([chunk async for chunk in field.export()]).splitlines(keepends=True)
+    await other.import_lines(lines)
+    here, there = await listed(field), await listed(other)
+    assert [(each.id, each.tags) for each in there] == [(each.id, each.tags) for each in here]
     assert len(await units(other, tag="ui")) == 1
     event = await consolidate(other)
     assert (event.inputs, event.outputs) == (1, 1)
     await other.close()
+
+
+async def test_tags_that_are_joined_are_cleaned_of_secrets_that_became_known_since(field: LocalField) -> None:
+    value = "plum harbour 9417 quartz".replace(" ", "-")  # nothing about it looks like a secret
+    await put(field, DARK, f"theirs {value}")
+    await put(field, DARK, f"own {value}")
+    await field.put_secret("late", value)
+    await consolidate(field)
+    [kept] = await listed(field)
+    assert kept.tags == ("own [REDACTED:late]", "theirs [REDACTED:late]")
 
 
 # --- others write meanwhile -------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from fieldstone.core.authority import COMPACT, PURGE, check_authority
 from fieldstone.core.errors import CompactionRunning, FieldError, Forbidden, NotFound, ShuttingDown, UnitNotFound
 from fieldstone.core.events import CompactionBegun, CompactionEnded, Entry, ReasonText, UnitsPurged, decode_entry
 from fieldstone.core.limits import MAX_AUTHORITY
-from fieldstone.core.replies import Compacted, CompactionProgress, Reply, Tested
+from fieldstone.core.replies import Compacted, CompactionProgress, Done, Reply, Tested
 from fieldstone.core.requests import Compact, CompactFilter, Message
 from fieldstone.core.text import CleanText
 from fieldstone.core.vocabulary import FIELD_AGENT_ID, Strategy
@@ -194,11 +194,12 @@ class Compactions:
         credential = None if message is None else message.caller.credential
         running = self._compacting.start(beginning.id, len(plan.rows), credential)
         try:
-            await self._writer.submit(beginning)
+            begun = await self._writer.submit(beginning)
         except BaseException:  # why: whatever it was, nothing has begun
             running.state = "failed"
             raise
         running.entry = beginning.entry
+        running.warnings = begun.warnings if isinstance(begun, Done) else UNSET
         self._task = asyncio.ensure_future(self._run(running, asked, plan, fingerprint))
         return self._task
 
@@ -570,4 +571,5 @@ def _result(running: Running, asked: Asked, epoch: int, residue: Residue | Unset
         tested=(running.tested or tested(asked, None)) if summarized else UNSET,
         fell_back=tuple(running.fell_back) if running.fell_back else UNSET,
         cancelled=True if running.cancelled else UNSET,
+        warnings=running.warnings,
     )

@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct
 
 from fieldstone.compaction.plan import MOST_GROUP_UNITS, Selection, batches, groups, matching
 from fieldstone.core.errors import CompactionRunning
-from fieldstone.core.replies import Compacted, PlannedGroup, Skipped, Tested
+from fieldstone.core.replies import Compacted, PlannedGroup, Skipped, Tested, Warnings
 from fieldstone.core.vocabulary import FIELD_AGENT_ID, CompactionState, Guard
 from fieldstone.field.archiving import Archive
 from fieldstone.field.distilling import Distilled, Distilling
@@ -72,6 +72,7 @@ class Running:
         self.cancelled = False
         self.interrupted = False  # by the field's closing: it goes on when it opens again
         self.tested: Tested | None = None
+        self.warnings: Warnings = UNSET  # of the request itself
         self.result: Compacted | None = None
         self._changed = asyncio.Event()
 

@@ -23,6 +23,7 @@ from fieldstone.core.events import (
     UnitSuperseded,
     decode_texts,
     strings_of,
+    with_strings,
 )
 from fieldstone.core.limits import DEFAULT_AUTHORITY
 from fieldstone.core.replies import Reply
@@ -157,7 +158,7 @@ class Yielding(Wordless):
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         draft, rest = desk.quiet_draft(desk.epoch), iter(clean)
-        beside = {unit: _rewritten(texts, rest) for unit, (_, texts) in self.beside.items()}
+        beside = {unit: with_strings(texts, rest) for unit, (_, texts) in self.beside.items()}
         joined: dict[int, list[CleanText]] = {}
         self.gone = []
         for each in self.gave_way:
@@ -209,16 +210,6 @@ class Telling(Yielding):
         )
         self.told = FeedRow(seq, "agent.memory.consolidated", draft.at_ms, None)
         return draft, answer
-
-
-def _rewritten(texts: EntryTexts, clean: Iterator[CleanText]) -> EntryTexts:
-    """The same with the clean texts, in the order of `strings_of`."""
-    return EntryTexts(
-        None if texts.id is None else next(clean),
-        tuple([next(clean) for _ in texts.tags]),
-        None if texts.node_id is None else next(clean),
-        None if texts.agent_id is None else next(clean),
-    )
 
 
 def _trust(row: UnitRow) -> int:
@@ -323,7 +314,10 @@ class Consolidation:
     def _read(self, said: "_Said") -> Prepared:
         """What was not asked for lately is forgotten first."""
         unit = said.entry.unit
-        prepared = self._prepared[unit] = self._prepared.pop(unit, None) or prepare(said.entry.text)
+        prepared = self._prepared.pop(unit, None)
+        if prepared is None:
+            prepared = prepare(said.entry.text)
+        self._prepared[unit] = prepared
         if len(self._prepared) > KEPT_TEXTS:
             del self._prepared[next(iter(self._prepared))]
         return prepared

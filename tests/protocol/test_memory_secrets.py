@@ -1,0 +1,210 @@
+"""Secrets in the entries of an OpenWOP memory: what is put, distilled, consolidated and deleted is stored clean.
+
+Each place is tried with a secret that is known beforehand, or, where a text is written anew, with one that became known
+after it was put. tests/mutate takes each of these scrubs out in turn.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import pytest
+
+from fieldstone.core.errors import SecretLeakage
+from fieldstone.field.compact import DELETED
+from fieldstone.field.distillation import WHY
+from fieldstone.field.entries import KeptEntry
+from fieldstone.field.field import LocalField
+from fieldstone.field.putting import PURPOSE, REASONING
+from fieldstone.field.synthesis import PROVENANCE_TAG
+from fieldstone.profiles.openwop.adapter import MemoryAdapter, SeedEntry
+from tests.field.fields import opened
+from tests.redact.fakes import TOKENS, noise, private_key
+
+REF: Final = "mem_house"
+BUDGET: Final = 1_000
+TOKEN: Final = TOKENS["GitHub personal"]
+MARKER: Final = "[REDACTED:vault]"
+
+
+@pytest.fixture
+async def field() -> AsyncIterator[LocalField]:
+    field = await opened()
+    yield field
+    await field.close()
+
+
+@pytest.fixture
+def memory(field: LocalField) -> MemoryAdapter:
+    return MemoryAdapter(field)
+
+
+async def exported(field: LocalField) -> str:
+    """All that the log and the texts beside it say."""
+    return b"".join([batch async for batch in field.export()]).decode()
+
+
+async def listed(field: LocalField) -> list[KeptEntry]:
+    return list(await field.memories.entries.list(REF, limit=None))
+
+
+def phrase() -> str:
+    """Nothing about it looks like a secret until somebody says that it is one."""
+    return f"zeppelin {noise(10).lower()} under {noise(12).lower()}"
+
+
+# --- put and seed -----------------------------------------------------------------------------------------------------
+
+
+async def test_an_entrys_content_and_tags_are_kept_without_their_secrets(
+    field: LocalField, memory: MemoryAdapter
+) -> None:
+    await memory.put(REF, content=f"The token is {TOKEN}, as agreed.", tags=["plain", f"of {TOKEN}"])
+    [entry] = await listed(field)
+    assert "The token is [REDACTED:" in entry.content
+    assert TOKEN not in entry.content
+    assert TOKEN not in str(entry.tags)
+    assert "plain" in entry.tags
+    assert TOKEN not in await exported(field)
+
+
+@pytest.mark.parametrize("place", ["entry", "node", "agent", "ref"])
+async def test_an_id_of_an_entry_that_holds_a_secret_is_refused_and_nothing_is_kept(
+    field: LocalField, memory: MemoryAdapter, place: str
+) -> None:
+    secret = noise(24).lower()
+    await field.put_secret("vault", secret)
+    before = await exported(field)
+    with pytest.raises(SecretLeakage) as refusal:
+        match place:
+            case "entry":
+                await memory.seed(REF, [SeedEntry(id=secret, content="Fine.")])
+            case "node":
+                await memory.put(REF, content="Fine.", node_id=secret)
+            case "agent":
+                await memory.put(REF, content="Fine.", agent_id=secret)
+            case _:
+                await memory.put(f"mem_{secret}", content="Fine.")
+    assert secret not in str(refusal.value)
+    assert await exported(field) == before
+
+
+async def test_of_a_secret_split_over_two_entries_the_later_part_is_taken_out(
+    field: LocalField, memory: MemoryAdapter
+) -> None:
+    secret = noise(32)
+    await field.put_secret("vault", secret)
+    await memory.put(REF, content=f"It begins with {secret[:16]}")
+    entry = await memory.put(REF, content=f"{secret[16:]} is how it ends.")
+    assert secret[16:] not in entry.content
+
+
+# --- distillation -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_distillation_does_not_quote_a_secret_that_became_known_late(
+    field: LocalField, memory: MemoryAdapter
+) -> None:
+    secret = phrase()
+    for at in range(3):
+        await memory.put(REF, content=f"We open door {at} with {secret}.")
+    await field.put_secret("vault", secret)
+    assert await memory.distil(REF, BUDGET) is not None
+    [output] = await listed(field)
+    assert MARKER in output.content
+    assert secret not in output.content
+
+
+async def test_of_a_secret_in_a_source_no_part_gets_into_what_is_distilled(
+    field: LocalField, memory: MemoryAdapter
+) -> None:
+    """Few lines of it would be quoted, and of those alone nobody could tell what they are."""
+    key = private_key(lines=30)
+    sources = [f"The door of the server room opens with this key:\n\n{key}\n\nKeep it well.", "The cat sleeps."]
+    assert await memory.distil(REF, BUDGET, sources=sources) is not None
+    [output] = await listed(field)
+    told = await exported(field)
+    assert "[REDACTED:" in told
+    lines = key.splitlines()
+    assert [line for line in lines if line in output.content or line in told] == []
+
+
+async def test_the_sources_of_a_distillation_are_kept_without_their_secrets(
+    field: LocalField, memory: MemoryAdapter
+) -> None:
+    await memory.distil(REF, BUDGET, sources=[f"The token is {TOKEN}, as agreed.", "The cat sleeps."])
+    told = await exported(field)
+    assert "The token is [REDACTED:" in told
+    assert TOKEN not in told
+
+
+# --- consolidation ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["id", "tags", "node_id", "agent_id"])
+async def test_an_entry_that_gets_the_tags_of_another_is_kept_without_a_late_secret(
+    field: LocalField, memory: MemoryAdapter, place: str
+) -> None:
+    secret = phrase()
+    await memory.put(REF, content="The door is blue.", tags=["older"])
+    match place:
+        case "id":
+            await memory.seed(REF, [SeedEntry(id=secret, content="The door is blue.")])
+        case "tags":
+            await memory.put(REF, content="The door is blue.", tags=[secret])
+        case "node_id":
+            await memory.put(REF, content="The door is blue.", node_id=secret)
+        case _:
+            await memory.put(REF, content="The door is blue.", agent_id=secret)
+    await field.put_secret("vault", secret)
+    await memory.consolidate(REF)
+    [entry] = await listed(field)
+    assert "older" in entry.tags, "without it nothing was written anew"
+    assert MARKER in str(getattr(entry, place))
+    assert secret not in str(entry)
+
+
+async def test_tags_that_go_to_another_entry_lose_a_late_secret(field: LocalField, memory: MemoryAdapter) -> None:
+    secret = phrase()
+    await memory.put(REF, content="The door is blue.", tags=[f"of {secret}"])
+    await memory.put(REF, content="The door is blue.", tags=["newer"])
+    await field.put_secret("vault", secret)
+    await memory.consolidate(REF)
+    [entry] = await listed(field)
+    assert set(entry.tags) == {"newer", f"of {MARKER}"}
+
+
+# --- the host's own words ---------------------------------------------------------------------------------------------
+
+
+async def lived(memory: MemoryAdapter) -> None:
+    """Of each sentence that a host writes by itself, one."""
+    entry = await memory.put(REF, content="The cat sleeps.")
+    await memory.delete(REF, entry.id)
+    await memory.distil(REF, BUDGET, sources=["The door is blue.", "The cat sleeps."])
+
+
+SENTENCES: Final = {
+    "the purpose of an entry": PURPOSE,
+    "the reasoning of an entry": REASONING,
+    "the reason of a deletion": DELETED,
+    "the reason of a distillation": WHY,
+    "the purpose of a distillation": "to keep what 2 entries say in fewer words",
+    "the reasoning of a distillation": f"Made from 2 entries within {BUDGET} tokens.",
+    "the tag of a distillation": PROVENANCE_TAG,
+}
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+async def test_not_even_the_hosts_own_words_go_past_the_harness(
+    field: LocalField, memory: MemoryAdapter, sentence: str
+) -> None:
+    """They come with the code, and yet somebody may have made them a secret: there is one road, and no way around."""
+    other = await opened()
+    await lived(MemoryAdapter(other))
+    assert SENTENCES[sentence] in await exported(other), "else the test would prove nothing"
+    await other.close()
+    await field.put_secret("vault", SENTENCES[sentence])
+    await lived(memory)
+    told = await exported(field)
+    assert MARKER in told
+    assert SENTENCES[sentence] not in told
