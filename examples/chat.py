@@ -1,11 +1,11 @@
 """A chat that survives: it streams, can be killed and resumed, and every answer can be given again on a branch.
 
-    python examples/chat.py                                       # a scripted model: nothing else is needed
-    python examples/chat.py --url http://127.0.0.1:11434/v1 --model llama3.1
-    OPENAI_API_KEY=… python examples/chat.py --url https://api.openai.com/v1 --model gpt-4o-mini
+    python examples/chat.py                      # a scripted model: nothing else is needed
+    OPENAI_BASE_URL=http://127.0.0.1:11434/v1 OPENAI_MODEL=llama3.1 python examples/chat.py
+    OPENAI_BASE_URL=https://api.openai.com/v1 OPENAI_API_KEY=… OPENAI_MODEL=gpt-4o-mini python examples/chat.py
 
-Say something, or: /again (another answer), /branches, /switch N, /history, /recall HINT. End with /quit or Ctrl-D.
-Kill it in the middle of an answer and start it again: what had been said is there.
+Say something, or: /again (another answer), /branches, /switch N, /history, /budget, /recall HINT. End with /quit or
+Ctrl-D. Kill it in the middle of an answer and start it again: all that you have seen is there.
 """
 
 import argparse
@@ -18,11 +18,7 @@ from typing import Any
 
 import httpx
 
-from fieldstone import open_field
-from fieldstone.core.errors import ThreadNotFound
-from fieldstone.core.streams import StreamEvent
-from fieldstone.core.transcripts import CanonicalMessage, TextPart
-from fieldstone.planes.context.structured import Structured
+from fieldstone import Field, errors, open_field
 
 INSTRUCTION = {"role": "system", "content": "You are a helpful assistant. Answer in a few sentences."}
 Prompt = list[dict[str, Any]]
@@ -69,108 +65,127 @@ class EndpointModel:
 class Chat:
     """One thread. A turn is a run: the user's message and the answer, or another answer to the same message."""
 
-    def __init__(self, planes: Any, model: Any, thread: str, max_tokens: int) -> None:
-        self._planes = planes
+    def __init__(self, field: Field, model: ScriptedModel | EndpointModel, thread: str, max_tokens: int) -> None:
+        self._field = field
+        self._threads = field.threads
         self._model = model
         self._thread = thread
         self._max_tokens = max_tokens
 
     async def resume(self) -> None:
-        """What was being said when the last process ended is kept as far as it came."""
-        for run in await self._planes.runs.open_runs():
-            if run.thread_id == self._thread:
-                action = "commit" if run.status == "streaming" else "cancel"
-                ended = await self._planes.runs.recover(self._thread, run.run_id, action)
+        """A run that was cut off is committed as far as it came: every event that was shown is in the log."""
+        try:
+            runs = await self._threads.runs(self._thread)
+        except errors.ThreadNotFound:
+            return
+        for run in runs:
+            if run.status in {"created", "streaming"}:
+                ended = await self._threads.recover(run, "commit" if run.status == "streaming" else "cancel")
                 print(f"(resumed: the run that was cut off is {ended.status})")
 
     async def say(self, text: str) -> None:
-        run = await self._planes.runs.begin_run(self._thread)
-        await self._planes.streams.append(run.stream_id, [StreamEvent("user-message", {"content": text})])
-        await self._answer(run, [*await self._history(), _user(text)])
+        history = await self._history()
+        run = await self._threads.begin_run(self._thread)
+        await self._threads.append(run, [_event("user-message", content=text)])
+        await self._answer(run, history, {"role": "user", "content": text})
 
     async def again(self) -> None:
         """Forks at the last message of the user: the first answer stays, on a branch of its own."""
         history = await self._history()
-        asked = next((at for at in reversed(range(len(history))) if history[at].role == "user"), None)
-        if asked is None:
+        asked = [at for at, message in enumerate(history) if message.role == "user"]
+        if not asked:
             print("(nothing was said yet)")
             return
-        run = await self._planes.runs.begin_run(self._thread, history[asked].id)
-        await self._answer(run, history[: asked + 1])
+        run = await self._threads.fork(self._thread, history[asked[-1]].id)
+        await self._answer(run, history[: asked[-1] + 1])
 
     async def branches(self) -> list[str]:
-        """The answers to the last message that has any."""
-        history = await self._history()
-        nodes = (await self._planes.transcript.tree(self._thread)).nodes
-        here = {message.id: message.parent_message_id for message in history}
-        parent = here.get(history[-1].id) if history else None
-        found = [node.id for node in nodes if node.parent_message_id == parent] if history else []
-        for number, message in enumerate(await self._planes.transcript.messages_by_id(self._thread, found), start=1):
-            print(f"{'*' if message.id in here else ' '} {number}  {_text(message)}")
-        return found
+        """The answers that stand beside the last one."""
+        active = await self._history()
+        if not active:
+            return []
+        every = self._threads.transcript(self._thread, branch="all")
+        found = [each async for each in every if each.parent_message_id == active[-1].parent_message_id]
+        for number, message in enumerate(found, start=1):
+            print(f"{'*' if message.id == active[-1].id else ' '} {number}  {_text(message)}")
+        return [message.id for message in found]
 
     async def switch(self, number: int) -> None:
         found = await self.branches()
         if 1 <= number <= len(found):
-            await self._planes.transcript.set_active(self._thread, found[number - 1])
+            await self._threads.set_active(self._thread, found[number - 1])
             print(f"(on branch {number})")
 
     async def show(self) -> None:
         for message in await self._history():
             print(f"{message.role}: {_text(message)}")
 
+    async def budget(self) -> None:
+        """What the next prompt takes. What is old becomes a summary before it is too much."""
+        async with await self._context(await self._history()) as context:
+            await context.prepare()
+            print(f"({len(context.messages)} messages, {context.budget.current} of {self._max_tokens} tokens)")
+
     async def recall(self, hint: str) -> None:
-        """What the prompt only tells in a summary is still in the transcript."""
+        """What the prompt tells only in a summary is still in the transcript."""
         async with await self._context(await self._history()) as context:
             await context.prepare()
             for found in await context.recall(hint):
                 print(f"{found.message.role}: {_text(found.message)}")
 
-    async def _answer(self, run: Any, messages: list[CanonicalMessage]) -> None:
+    async def _answer(self, run: Any, history: list[Any], *more: dict[str, Any]) -> None:
         """Where the model refuses for length, the context is compacted and the model asked again."""
+        watching = asyncio.create_task(self._watch(run))
         try:
-            async with await self._context(messages) as context:
+            async with await self._context(history, *more) as context:
                 await context.generate(lambda _: self._stream(run, context.openai()))
         except (RuntimeError, httpx.HTTPError) as error:
-            await self._planes.runs.fail(self._thread, run.run_id)
-            print(f"(the model failed: {error})")
+            await self._threads.append(run, [_event("error", message=str(error))])
+            await watching
+            await self._threads.fail(run)
         else:
-            await self._planes.runs.commit(self._thread, run.run_id)
+            await self._threads.append(run, [_event("step-finished", stepIndex=0, finishReason="stop")])
+            await watching
+            await self._threads.commit(run)
 
     async def _stream(self, run: Any, prompt: Prompt) -> None:
-        """Every delta is durable before it is shown."""
+        """An event is durable when `append` returns."""
         async for delta in self._model.answer(prompt):
-            await self._planes.streams.append(run.stream_id, [StreamEvent("text-delta", {"delta": delta})])
-            print(delta, end="", flush=True)
-        print()
+            await self._threads.append(run, [_event("text-delta", delta=delta)])
 
-    async def _context(self, messages: list[CanonicalMessage]) -> Any:
-        context = self._planes.context(self._max_tokens, thread=self._thread, strategy=Structured())
+    async def _watch(self, run: Any) -> None:
+        """Shows the run as anybody can who follows its stream: from the log, without a gap, and without secrets."""
+        async for stored in self._threads.follow(run.stream_id):
+            kind, payload = stored.event.kind, stored.event.payload
+            if kind == "text-delta":
+                print(payload["delta"], end="", flush=True)
+            elif kind == "error":
+                print(f"(the model failed: {payload['message']})")
+                return
+            elif kind == "step-finished":
+                print()
+                return
+
+    async def _context(self, history: list[Any], *more: dict[str, Any]) -> Any:
+        context = self._field.context(self._max_tokens, thread=self._thread)
         await context.add_openai([INSTRUCTION])
-        await context.add(*messages)
+        await context.add(*history)
+        await context.add_openai(more)
         return context
 
-    async def _history(self) -> list[CanonicalMessage]:
-        history: list[CanonicalMessage] = []
-        after = None
+    async def _history(self) -> list[Any]:
         try:
-            while True:
-                page = await self._planes.transcript.messages(self._thread, after=after)
-                history += page.messages
-                after = page.next
-                if after is None:
-                    return history
-        except ThreadNotFound:  # its first run makes it
+            return [message async for message in self._threads.transcript(self._thread)]
+        except errors.ThreadNotFound:  # its first run makes it
             return []
 
 
-def _user(text: str) -> CanonicalMessage:
-    """As the model sees it now; the transcript has it when the run is committed."""
-    return CanonicalMessage("now", None, "user", (TextPart(text),), "", {})
+def _event(kind: str, **payload: Any) -> dict[str, Any]:
+    return {"kind": kind, "payload": payload}
 
 
-def _text(message: CanonicalMessage) -> str:
-    return "".join(part.text for part in message.parts if isinstance(part, TextPart)).strip()
+def _text(message: Any) -> str:
+    return "".join(part.text for part in message.parts).strip()
 
 
 async def _obey(chat: Chat, line: str) -> None:
@@ -184,26 +199,29 @@ async def _obey(chat: Chat, line: str) -> None:
             await chat.switch(int(rest))
         case "/history":
             await chat.show()
+        case "/budget":
+            await chat.budget()
         case "/recall":
             await chat.recall(rest)
         case _ if command.startswith("/"):
-            print("(there are /again, /branches, /switch N, /history, /recall HINT and /quit)")
+            print("(there are /again, /branches, /switch N, /history, /budget, /recall HINT and /quit)")
         case _:
             await chat.say(line)
 
 
 async def main() -> None:
+    env = os.environ
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--db", default="chat.db")
+    parser.add_argument("--db", default="chat.db", help="a file, or the address of a server")
     parser.add_argument("--thread", default="chat")
-    parser.add_argument("--max-tokens", type=int, default=4_000)
-    parser.add_argument("--url", help="where an OpenAI-compatible endpoint is; without it, the model is scripted")
-    parser.add_argument("--model", default="")
+    parser.add_argument("--max-tokens", type=int, default=4_000, help="what a prompt may take")
+    parser.add_argument("--url", default=env.get("OPENAI_BASE_URL"), help="an OpenAI-compatible endpoint")
+    parser.add_argument("--model", default=env.get("OPENAI_MODEL", ""))
     parser.add_argument("--pause-ms", type=int, default=30, help="between the words of the scripted model")
     options = parser.parse_args()
     model = EndpointModel(options.url, options.model) if options.url else ScriptedModel(options.pause_ms)
     async with open_field(options.db) as field:
-        chat = Chat(field.door.planes, model, options.thread, options.max_tokens)
+        chat = Chat(field, model, options.thread, options.max_tokens)
         await chat.resume()
         while line := await asyncio.to_thread(sys.stdin.readline):
             if line.strip() == "/quit":

@@ -6,7 +6,9 @@ takes out, fail it.
 
 from typing import Final
 
+from tests.mutate.memory_mutations import MEMORIES
 from tests.mutate.mutation import Mutation
+from tests.mutate.plane_mutations import PLANES
 
 REDACTION: Final = "tests/protocol/test_redaction.py"
 SCRUBBING: Final = "tests/protocol/test_scrubbing.py"
@@ -735,4 +737,6 @@ MUTATIONS: Final = (
     *LEAVING,
     *WRITER,
     *IN_HARNESS,
+    *MEMORIES,
+    *PLANES,
 )

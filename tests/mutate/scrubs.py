@@ -13,7 +13,9 @@ SCRUBBERS: Final = frozenset(
         *("clean_groups", "clean_if_nothing_is_found", "clean_one", "clean_after", "knowing", "holds_secret"),
         *("_clean", "_clean_group", "_cleaned", "_without_parts", "_offence", "_rewritten"),
         *("scrub", "scrubbed", "_scrub", "_scrubbed", "Scrubbing"),
-        *("_refuse_altered_names", "_refuse_secrets", "_given_secrets"),
+        *("_refuse_altered_names", "_refuse_secrets", "given_secrets"),
+        *("clean_words", "clean_values", "_clean_json", "_clean_snapshot", "clean_text"),
+        *("_without_secrets", "_scanned", "_refuse_names"),
     }
 )
 # A common name: others follow the log, or a thread of units.

@@ -135,17 +135,25 @@ class Host(NamedTuple):
     folder: Path
     log: Path
 
-    def caller(self, tenant: str, *, authority: int) -> Caller:
-        """With a new key: the server notices it at once. Who asks for one closes it."""
-        return Caller(self.url, new_key(self.folder / "team.db", tenant, authority))
+    @contextmanager
+    def caller(self, tenant: str, *options: str, authority: int = 10) -> Iterator[Caller]:
+        """With a new key: the server notices it at once."""
+        caller = Caller(self.url, new_key(self.folder / "team.db", tenant, authority, *options))
+        with caller.http:
+            yield caller
 
 
 @contextmanager
 def serving(
-    folder: Path, *options: str, conformance: bool = True, environ: Mapping[str, str] | None = None
+    folder: Path,
+    *options: str,
+    conformance: bool = True,
+    is_open: bool = False,
+    environ: Mapping[str, str] | None = None,
 ) -> Iterator[Host]:
+    """`is_open`: there are no keys, and everybody is the local operator."""
     store, log = folder / "team.db", folder / "server.log"
-    keys = [new_key(store, tenant, 10) for tenant in ("acme", "zeta")]
+    keys = [None if is_open else new_key(store, tenant, 10) for tenant in ("acme", "zeta")]
     command = [*PROGRAM, "serve", "--db", str(store), "--port", "0", *options]
     with ExitStack() as stack:
         url = stack.enter_context(_process(command + ["--conformance"] * conformance, log, environ or {}))
@@ -197,15 +205,20 @@ def _sent(lines: Iterator[str]) -> Iterator[tuple[str, Body]]:
             data = ""
 
 
-def new_key(store: Path, tenant: str, authority: int) -> str:
-    key: str = answer("keys", "create", "--tenant", tenant, "--authority", str(authority), "--db", str(store))["key"]
+def new_key(store: Path, tenant: str, authority: int, *options: str) -> str:
+    wanted = ("--tenant", tenant, "--authority", str(authority), "--db", str(store), *options)
+    key: str = answer("keys", "create", *wanted)["key"]
     return key
 
 
 def memory(ref: str, entry_id: str | None = None) -> str:
     """The path: a ref and an id may hold anything, a slash too."""
-    path = f"/v1/memory/{quote(ref, safe='')}"
-    return path if entry_id is None else f"{path}/{quote(entry_id, safe='')}"
+    return "/v1/memory/" + "/".join(map(part, (ref,) if entry_id is None else (ref, entry_id)))
+
+
+def part(text: str) -> str:
+    """Of a path. Dots as well: a client would take `..` for the folder above."""
+    return quote(text, safe="").replace(".", "%2E")
 
 
 def told(response: httpx.Response, status: int = 200) -> Body:

@@ -4,7 +4,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx
 
-from tests.openwop.host import COMPACT, CONSOLIDATE, DISTILL, SEED, Caller, memory
+from tests.openwop.host import COMPACT, CONSOLIDATE, DISTILL, SEED, Caller, memory, part
 
 
 class Route(NamedTuple):
@@ -46,7 +46,7 @@ def asked(caller: Caller, route: Route, *, ref: str = "mem_some", entry_id: str 
         path = memory(ref, entry_id) if route.path.endswith("/{id}") else memory(ref)
         path += "/forget" * route.path.endswith("/forget")
     else:
-        path = route.path.replace("{id}", memory(entry_id).removeprefix("/v1/memory/"))
+        path = route.path.replace("{id}", part(entry_id))
     filled = [_filled(each, ref, entry_id) for each in (route.body, route.params)]
     return caller.http.request(route.method, path, json=filled[0], params=filled[1])
 

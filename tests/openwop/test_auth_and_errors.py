@@ -1,12 +1,14 @@
 """Who may ask, and how a refusal is told: in one envelope that repeats nothing of what was sent."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Final
 
 import httpx
 import pytest
 
-from tests.openwop.host import COMPACT, Caller, Host, memory
+from tests.openwop.host import COMPACT, DISCOVERY, Caller, Host, memory, serving, told
 from tests.openwop.routes import ROUTES, Route, asked
 from tests.openwop.shapes import assert_envelope, assert_error
 
@@ -20,10 +22,8 @@ def names(route: Route) -> str:
 
 @pytest.fixture(scope="module")
 def holders(host: Host) -> Iterator[dict[int, Caller]]:
-    callers = {authority: host.caller("acme", authority=authority) for authority in AUTHORITIES}
-    yield callers
-    for caller in callers.values():
-        caller.http.close()
+    with ExitStack() as stack:
+        yield {each: stack.enter_context(host.caller("acme", authority=each)) for each in AUTHORITIES}
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=names)
@@ -125,3 +125,39 @@ def test_no_refusal_repeats_a_ref_an_id_a_tag_or_a_token(acme: Caller) -> None:
     unknown = acme.post("/v1/runs", {"workflowId": f"nonexistent-{first}"})
     assert_error(unknown, "not_found")
     assert first not in unknown.text
+
+
+def test_another_key_of_the_tenant_reads_and_deletes_what_the_first_wrote(host: Host) -> None:
+    entry = host.acme.put("mem_of_the_tenant", "Of the first key.")
+    with host.caller("acme", authority=4) as second:
+        assert second.entries("mem_of_the_tenant") == [entry]
+        assert second.delete(memory("mem_of_the_tenant", entry["id"])).status_code == 204
+    assert host.acme.entries("mem_of_the_tenant") == []
+
+
+def test_a_key_over_its_quota_is_refused_in_the_envelope_and_keeps_reading(host: Host) -> None:
+    with host.caller("acme", "--quota-units", "2", authority=4) as small:
+        for number in range(2):
+            small.put("mem_quota", f"Number {number}.")
+        refused = small.post(memory("mem_quota"), {"content": "One too many."})
+        assert refused.status_code == 429
+        assert_envelope(refused)
+        assert len(small.entries("mem_quota")) == 2
+
+
+def test_a_key_over_its_rate_is_told_when_to_come_back(host: Host) -> None:
+    with host.caller("acme", "--rate", "0.01", authority=4) as slow:
+        answers = [slow.get(memory("mem_rate")) for _ in range(3)]
+        refused = answers[-1]
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) >= 1
+        assert_envelope(refused)
+
+
+def test_without_any_key_it_is_open_for_the_local_operator(tmp_path: Path) -> None:
+    with serving(tmp_path, is_open=True) as local:
+        entry = local.nobody.put("mem_local", "Of the local operator.")
+        assert local.acme.entries("mem_local") == [entry]
+        local.nobody.put("mem_local", "More.")
+        assert local.nobody.compacted("mem_local")["payload"]["sourceCount"] == 2
+        assert "memory" in told(local.nobody.get(DISCOVERY))

@@ -104,6 +104,8 @@ def test_an_index_is_kept_when_it_is_asked_for(acme: Caller, ref: str) -> None:
     assert answer["event"]["distillation"]["indexUpdated"] is True
     assert answer["indexFile"]
     assert answer["event"]["outputId"] in str(answer["indexFile"])
+    index = told(acme.entry(ref, "MEMORY-INDEX.json"))
+    assert answer["archiveChecksum"] in index["content"]
     without = acme.distilled(ref, BUDGET, sources=SOURCES)
     assert without["event"]["distillation"].get("indexUpdated", False) is False
 

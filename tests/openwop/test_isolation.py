@@ -66,9 +66,8 @@ def untouched(zeta: Caller, foreign: Foreign) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def prober(host: Host) -> Iterator[Caller]:
     """An operator of a third tenant: what it writes itself is in nobody's way."""
-    caller = host.caller("prober", authority=10)
-    yield caller
-    caller.http.close()
+    with host.caller("prober") as caller:
+        yield caller
 
 
 def takes_id(route: Route) -> bool:
@@ -170,9 +169,6 @@ def test_the_probe_of_the_fixture_is_a_real_one(host: Host) -> None:
 
 
 def test_a_key_that_was_made_for_another_tenant_later_sees_that_tenant_alone(host: Host, foreign: Foreign) -> None:
-    stranger = host.caller("quiet", authority=10)
-    try:
+    with host.caller("quiet") as stranger:
         assert all(stranger.entries(ref) == [] for ref in foreign.refs)
         assert stranger.events() == []
-    finally:
-        stranger.http.close()

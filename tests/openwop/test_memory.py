@@ -244,6 +244,19 @@ def test_forgetting_a_source_takes_what_it_wrote(acme: Caller, ref: str) -> None
     assert acme.entries(ref) == [kept]
 
 
+def test_forgetting_reaches_what_was_compacted_and_what_was_made_of_it(host: Host, ref: str) -> None:
+    word = "xanthippe"
+    host.acme.put(ref, f"The garden of {word} is open on Sundays.", tags=["subject:x"])
+    host.acme.put(ref, "The library is open on Mondays.")
+    output = host.acme.compacted(ref)["payload"]["outputId"]
+    assert told(host.acme.post(f"{memory(ref)}/forget", {"tag": "subject:x"}))["deleted"] >= 1
+    assert word not in host.acme.get(memory(ref)).text
+    assert word not in host.acme.entry(ref, output).text
+    for kept in host.folder.iterdir():
+        if kept.is_file():
+            assert word.encode() not in kept.read_bytes().lower(), kept.name
+
+
 @pytest.mark.parametrize("body", [{}, {"tag": "a", "source": "b"}, {"tag": ""}, {"tag": 1}, {"all": True}], ids=str)
 def test_what_is_to_be_forgotten_has_to_be_said(acme: Caller, ref: str, body: Body) -> None:
     kept = acme.put(ref, "Kept.", tags=["a"])
@@ -356,8 +369,7 @@ def field_synthesis(acme: Caller) -> Body:
 
 def test_agents_of_the_field_do_not_see_the_memory_of_an_engine(host: Host, ref: str) -> None:
     entry = host.acme.put(ref, "The periwinkle is on the sill.")
-    senior = host.caller("acme", authority=6)
-    try:
+    with host.caller("acme", authority=6) as senior:
         join(senior, "ben", 6)
         seen = told(senior.post("/v1/attune", message("ATTUNE", scope(), agent_id="ben")))
         assert entry["id"] not in str(seen)
@@ -365,8 +377,6 @@ def test_agents_of_the_field_do_not_see_the_memory_of_an_engine(host: Host, ref:
             assert senior.get(f"/v1/units/{entry['id']}{path}").status_code == 404
         into = message("RECORD", unit("Through the back door."), agent_id="ben", session_id=f"openwop:{ref}")
         assert senior.post("/v1/record", into).status_code == 403
-    finally:
-        senior.http.close()
     assert host.acme.entries(ref) == [entry]
 
 

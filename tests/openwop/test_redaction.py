@@ -21,6 +21,13 @@ SHAPES: Final = tuple(CANARIES)
 
 
 @pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    """It writes down every request."""
+    with serving(tmp_path_factory.mktemp("host"), environ={"FIELDSTONE_LOG_LEVEL": "debug"}) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
 def known(acme: Caller) -> str:
     """The id of a registered secret."""
     assert acme.http.put("/v1/secrets/vault-door", json={"value": VALUE}).status_code == 204
@@ -116,6 +123,7 @@ def test_a_canary_that_was_planted_is_neither_in_the_feed_nor_in_the_log_nor_in_
         host.acme.seed(f"mem_files_{shape}", {"a": f"Seeded {canary}.", "b": "And more."})
         host.acme.compacted(f"mem_files_{shape}")
     assert_no_canary(host.acme.get("/v1/events", limit=1_000).text)
+    assert b"/v1/memory/{ref}" in host.log.read_bytes()  # requests are written down, by their route
     assert_no_canary(host.log.read_bytes())
     for kept in host.folder.iterdir():
         if kept.is_file():

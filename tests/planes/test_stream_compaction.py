@@ -159,6 +159,22 @@ async def test_what_may_still_begin_a_secret_is_in_no_snapshot(scene: Scene) -> 
     await streams.settled()
 
 
+async def test_a_secret_that_a_compaction_cut_in_two_is_taken_out_of_both_halves(scene: Scene) -> None:
+    """Nothing told of its beginning: its first half alone is in no list of beginnings."""
+    for stream, writer in (("same", streams_of(scene)), ("another", None)):
+        streams = writer or streams_of(scene)
+        secret = "hunTer!" + "2x9"
+        await streams.append(stream, [delta("The password "), delta("is ")])
+        assert (await streams.compact(stream)).eligible == 2
+        for piece in (secret[:4], secret[4:], " indeed"):
+            await (writer or streams_of(scene)).append(stream, [delta(piece)])
+        scene.clock.advance(1_000)
+        page = await streams.read(stream, after=2)
+        assert secret[4:] not in str(page.events)
+        assert secret[:4] not in str(page.events)
+        await streams.settled()
+
+
 async def test_a_reader_that_registers_while_the_snapshot_is_taken_keeps_its_events(scene: Scene) -> None:
     await streams_of(scene).append(STREAM, STEP)
 

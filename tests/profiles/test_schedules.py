@@ -289,17 +289,17 @@ async def test_memories_are_consolidated_when_it_is_due(clock: ManualClock) -> N
 
 async def test_old_entries_are_distilled_within_the_budget(clock: ManualClock) -> None:
     field = await opened(clock)
-    units = await put(field, 6)
+    units = await put(field, 12)
     expiring = await put(field, 1, expires_ms=clock.now_ms() + 9 * HOUR_MS)
     wanted = HostSchedules(distillation=HOURLY, min_entries=4, keep_newest=1)
-    schedules = MemorySchedules(field, clock, wanted, HostLimits(max_token_budget=45))
+    schedules = MemorySchedules(field, clock, wanted, HostLimits(max_token_budget=100))
     await schedules.look()
     clock.advance(HOUR_MS)
     assert await schedules.look() == ("distillation",)
     [event] = await told(field, MemoryCompacted)
-    assert 1 < event.sources < 5, "ten words each, and room for what is made from them"
+    assert 1 < event.sources < 9, "a dozen words each, and room for what is made from them"
     assert set(event.units) == set(units[: event.sources])
-    assert event.tokens_used <= event.token_budget == 45
+    assert event.tokens_used <= event.token_budget == 100
     assert event.index_updated
     left = [each.row.unit for each in await listed(field) if not each.is_output]
     assert left == [*expiring, *units[event.sources :][::-1]]

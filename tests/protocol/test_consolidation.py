@@ -225,6 +225,23 @@ async def test_the_texts_stay_the_log_is_whole_and_the_views_can_be_built_again(
     assert await units(field, tag="ui") == [before[0].row.unit]
 
 
+async def test_what_gave_way_is_still_within_reach_of_those_who_may_erase_it(field: LocalField) -> None:
+    expiring = await put(field, HUNDRED, expires_ms=field.memories.now_ms() + HOUR_MS)
+    tagged, sourced = await put(field, DARK, "user:42"), await put(field, DARK, agent_id="ada")
+    await put(field, FIFTY)
+    newest = await put(field, DARK)
+    await consolidate(field)
+    gave_way = [expiring, tagged, sourced]
+    assert set(await field.audit.texts(gave_way)) == set(gave_way)
+    advance(field, HOUR_MS)
+    await field.memories.entries.drop_expired()
+    await field.memories.entries.forget(LOCAL, "m", source="ada")
+    assert set(await field.audit.texts(gave_way)) == {tagged}
+    await field.memories.entries.forget(LOCAL, "m", tag="user:42")
+    assert not await field.audit.texts([tagged, newest]), "also the one that bears its tag now"
+    assert (await field.verify()).ok
+
+
 async def test_an_export_brings_the_consolidated_memory_to_another_field(field: LocalField) -> None:
     await put(field, DARK, "ui", id="a")
     await put(field, DARK, "editor", id="b", agent_id="ada")

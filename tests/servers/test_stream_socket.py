@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from msgspec import json
-from starlette.types import Message
+from starlette.types import Message, Scope
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import InvalidStatus
@@ -20,7 +20,8 @@ from fieldstone.core.errors import StreamCompacted, Unauthenticated
 from fieldstone.planes.delivery import Delivery
 from fieldstone.planes.streams import Streams
 from fieldstone.servers.http.entrance import Visit
-from fieldstone.servers.http.stream_socket import Closing, StreamSocket, Times
+from fieldstone.servers.http.gate import Gate
+from fieldstone.servers.http.stream_socket import StreamSocket, Times
 from tests.planes.events import delta
 from tests.planes.scene import a_scene
 from tests.planes.transport import delivery_of, streams_of
@@ -186,11 +187,12 @@ class Wire:
         self.sent: asyncio.Queue[Message] = asyncio.Queue()
         self.takes = asyncio.Event()
         self.takes.set()
-        field = cast(Any, SimpleNamespace(delivery=delivery))
+        field = cast(Any, SimpleNamespace(planes=SimpleNamespace(delivery=delivery)))
         tenants = cast(Any, None)
         visit = Visit({}, self._heard.get, field, LOCAL, "local", tenants, lambda caller, times: None)
-        self.ending: Closing | None = None
-        self.serving = asyncio.create_task(StreamSocket(visit, self._send, self._why, times).serve())
+        self.gate = Gate("127.0.0.1")
+        self.is_known = True
+        self.serving = asyncio.create_task(StreamSocket(visit, self._send, self.gate, self._still_known, times).serve())
 
     def say(self, **frame: Any) -> None:
         self._heard.put_nowait({"type": "websocket.receive", "text": json.encode(frame).decode()})
@@ -205,8 +207,8 @@ class Wire:
         frame: dict[str, Any] = json.decode(message["text"])
         return frame
 
-    async def _why(self) -> Closing | None:
-        return self.ending
+    async def _still_known(self, _scope: Scope) -> bool:
+        return self.is_known
 
     async def _send(self, message: Message) -> None:
         await self.takes.wait()
@@ -240,8 +242,8 @@ async def test_who_does_not_answer_a_ping_is_closed_with_1001() -> None:
 
 
 async def test_a_socket_whose_key_counts_no_more_is_closed() -> None:
-    async with wired(Times(look_s=0.01)) as (wire, _):
-        wire.ending = Closing(1008)
+    async with wired(Times(look_s=0.001)) as (wire, _):
+        wire.is_known = False
         assert await wire.hear() == {"close": 1008}
 
 

@@ -114,14 +114,14 @@ async def test_regenerating_the_first_message_forks_at_the_root(live: Live) -> N
 @pytest.mark.parametrize("branch", ["active", "all"])
 async def test_messages_are_paged_and_a_limit_of_none_gives_none(live: Live, branch: str) -> None:
     await told(live, *(said(f"m{n}") for n in range(5)))
-    seen: list[str] = []
-    params = {"branch": branch, "limit": "2"}
+    pages: list[dict[str, Any]] = [{"messages": [], "next": None}]
     for _ in range(3):
-        page = (await live.client.get(f"{CHAT}/messages", params=params)).json()
-        seen += [message["parts"][0]["text"] for message in page["messages"]]
-        params["after"] = page["next"]
+        after = {} if pages[-1]["next"] is None else {"after": pages[-1]["next"]}
+        params = {"branch": branch, "limit": "2", **after}
+        pages.append((await live.client.get(f"{CHAT}/messages", params=params)).json())
+    seen = [message["parts"][0]["text"] for page in pages for message in page["messages"]]
     assert seen == [f"m{n}" for n in range(5)]
-    assert page["next"] is None
+    assert pages[-1]["next"] is None
     assert await texts(live, branch=branch, limit="0") == []
     assert len(await texts(live, branch=branch, limit="99999")) == 5
 
@@ -172,6 +172,16 @@ async def test_a_run_whose_writer_is_gone_is_recovered(live: Live) -> None:
     other = f"{CHAT}/runs/{(await begun(live))['runId']}"
     assert (await live.post(f"{other}/recover", {"action": "cancel"})).json()["status"] == "cancelled"
     assert_refused(await live.post(f"{other}/recover", {"action": "forget"}), 400, "INVALID_PAYLOAD")
+
+
+async def test_what_a_run_decided_is_recorded_when_it_is_asked_for(team: Live) -> None:
+    run = await told(team, said("Where to?"), delta("We decided to move the store to Lisbon."))
+    path = f"{CHAT}/runs/{run['runId']}/remember"
+    [unit] = (await team.post(path, {"agentId": "ada"})).json()["units"]
+    assert set(unit) == {"memoryUnitId", "type", "messageId", "content", "isNew"}
+    assert_refused(await team.post(path, {"agentId": "ada", "types": ["guess"]}), 400, "INVALID_PAYLOAD")
+    open_run = f"{CHAT}/runs/{(await begun(team))['runId']}/remember"
+    assert_refused(await team.post(open_run, {"agentId": "ada"}), 409, "INVALID_TRANSITION")
 
 
 async def test_events_go_only_to_a_run_of_the_thread(live: Live) -> None:
@@ -338,6 +348,7 @@ LEAST: list[tuple[int, str, str, Any]] = [
     *((4, method, f"/v1/threads{path}", {}) for method, path in WRITES),
     (4, "POST", f"{CHAT}/runs/r/events", {"events": []}),
     (4, "POST", f"{CHAT}/runs/r/recover", {"action": "fail"}),
+    (2, "POST", f"{CHAT}/runs/r/remember", {"agentId": "ada"}),  # and what the agent needs to record
     (4, "PUT", f"{CHAT}/active", {"messageId": "m"}),
     (6, "POST", "/v1/retention/streams", {}),
     (8, "DELETE", CHAT, None),

@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "pin": ("fieldstone.cli.pin", "Keep a unit where it is: no compaction touches it."),
     "lineage": ("fieldstone.cli.lineage", "Show what a unit was made from, and into what."),
     "retention": ("fieldstone.cli.retention", "Retention: what becomes of aged units, by policies that are set."),
+    "threads": ("fieldstone.cli.threads", "Threads: the transcripts of conversations, and the logs of their runs."),
     "keys": ("fieldstone.cli.keys", "Keys: who may use a server, and for what."),
     "secrets": ("fieldstone.cli.secrets", "Known secrets: values that must never be stored, in whatever disguise."),
     "config": ("fieldstone.cli.config", "Settings: what they are, and where they come from."),

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -23,8 +23,11 @@ from fieldstone.core.transcripts import (
     ThreadReceipt,
     Tree,
 )
+from fieldstone.core.vocabulary import Mode
+from fieldstone.field.remembering import RememberedUnit
 from fieldstone.planes.compaction import StreamCompaction
 from fieldstone.planes.context.recall import ranked
+from fieldstone.planes.findings import FINDING_TYPES, FindingType
 from fieldstone.planes.reconcile import STALE_MS, Reconciliation
 from fieldstone.planes.retention import RetainedStream, StreamRetention
 from fieldstone.planes.runs import ForkPoint
@@ -57,6 +60,10 @@ class Runs(Struct, frozen=True):
 
 class ActiveLeaf(Struct, frozen=True, rename="camel"):
     active_leaf: str
+
+
+class Remembered(Struct, frozen=True):
+    units: tuple[RememberedUnit, ...]
 
 
 class Retained(Struct, frozen=True):
@@ -111,6 +118,20 @@ class RemoteThreads:
     async def runs(self, thread: str, *, before: str | None = None, limit: int = DEFAULT_PAGE) -> Sequence[Run]:
         params = _said({"before": before, "limit": limit})
         return (await self._ask("GET", f"{_path(thread)}/runs", Runs, params=params)).runs
+
+    async def remember(
+        self,
+        thread: str,
+        run_id: str,
+        agent_id: str,
+        *,
+        types: Collection[FindingType] = FINDING_TYPES,
+        mode: Mode = "committed",
+        session_id: str | None = None,
+    ) -> Sequence[RememberedUnit]:
+        body = json.encode({"agentId": agent_id, "types": list(types), "mode": mode, "sessionId": session_id})
+        path = f"{_run_path(thread, run_id)}/remember"
+        return (await self._ask("POST", path, Remembered, content=body, timeout=LONG_TIMEOUT)).units
 
     # --- the transcript -----------------------------------------------------------------------------------------------
 
@@ -174,7 +195,7 @@ class RemoteThreads:
         return await self._ask("POST", "/v1/reconcile", Reconciliation, content=body, timeout=LONG_TIMEOUT)
 
     async def compact(self, stream: str, *, dry_run: bool = False, keep_events: int = 0) -> StreamCompaction:
-        body = json.encode({"dryRun": dry_run, "keepEvents": keep_events})
+        body = json.encode({"dryRun": dry_run} | ({"keepEvents": keep_events} if keep_events else {}))
         path = f"/v1/streams/{quote(stream, safe='')}/compact"
         return await self._ask("POST", path, StreamCompaction, content=body, timeout=LONG_TIMEOUT)
 

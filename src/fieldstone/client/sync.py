@@ -49,7 +49,7 @@ class SyncFace:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._faced, name)
-        return self._sync(found) if callable(found) else found
+        return self._sync(found) if callable(found) else self._face(found)
 
     def __dir__(self) -> list[str]:
         return [name for name in dir(self._faced) if not name.startswith("_")]

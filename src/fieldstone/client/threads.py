@@ -1,6 +1,6 @@
 """`field.threads`: runs that are streamed in, and the branching transcript that they leave."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from msgspec import UNSET, ValidationError, convert
@@ -20,7 +20,10 @@ from fieldstone.core.transcripts import (
     ThreadReceipt,
     Tree,
 )
+from fieldstone.core.vocabulary import Mode
+from fieldstone.field.remembering import RememberedUnit
 from fieldstone.planes.compaction import StreamCompaction
+from fieldstone.planes.findings import FINDING_TYPES, FindingType
 from fieldstone.planes.reconcile import STALE_MS, Reconciliation
 from fieldstone.planes.retention import RetainedStream, StreamRetention
 from fieldstone.planes.runs import ForkPoint
@@ -51,6 +54,17 @@ class ThreadsDoor(Protocol):
     async def cancel(self, thread: str, run_id: str) -> Run: ...
 
     async def recover(self, thread: str, run_id: str, action: RecoveryAction) -> Run: ...
+
+    async def remember(
+        self,
+        thread: str,
+        run_id: str,
+        agent_id: str,
+        *,
+        types: Collection[FindingType] = FINDING_TYPES,
+        mode: Mode = "committed",
+        session_id: str | None = None,
+    ) -> Sequence[RememberedUnit]: ...
 
     async def run(self, thread: str, run_id: str) -> Run: ...
 
@@ -156,6 +170,23 @@ class Threads:
         A tool call that nobody has answered is closed with an error.
         """
         return await self._door.recover(run.thread_id, run.run_id, action)
+
+    async def remember(
+        self,
+        run: Run,
+        *,
+        agent: str,
+        types: Collection[FindingType] = FINDING_TYPES,
+        mode: Mode = "committed",
+        session_id: str | None = None,
+    ) -> Sequence[RememberedUnit]:
+        """Record what a committed run decided and found, as units of this agent. All that it then has of the run.
+
+        It is found by rules for English. Asked again, nothing is recorded twice.
+        """
+        return await self._door.remember(
+            run.thread_id, run.run_id, agent, types=types, mode=mode, session_id=session_id
+        )
 
     async def run(self, thread: str, run_id: str) -> Run:
         return await self._door.run(thread, run_id)

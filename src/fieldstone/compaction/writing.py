@@ -19,31 +19,41 @@ class Span(NamedTuple):
 def line(group: Sequence[Original], span: Span) -> str:
     """A quote that stands alone."""
     original = group[span.original]
-    return f'{_opening(_label(original))}{original.text[span.start : span.end]}"\n'
+    label = _label(original)
+    return f"{_opening(label)}{original.text[span.start : span.end]}{_closing(label)}\n"
 
 
 def written(group: Sequence[Original], spans: Iterable[Span]) -> tuple[str, tuple[Quote, ...]]:
-    """A line for what one agent said before another spoke, and in it quotation marks for each original."""
+    """A line for what one agent said before another spoke, and in it quotation marks for each original. What nobody in
+    particular has said stands there without a name and without marks."""
     parts: list[str] = []
     quotes: list[Quote] = []
     length, speaking = 0, ""
     for at, of_one in groupby(sorted(spans), key=lambda span: span.original):
         original, label = group[at], _label(group[at])
-        before = '" "' if label == speaking and parts else _opening(label)
-        if parts and label != speaking:
-            before = f'"\n{before}'
+        before = _joint(speaking, label) if parts else _opening(label)
         for start, end in _joined(original.text, of_one):
             quotes.append(Quote(original.unit_id, start, end, length + len(before)))
             parts += before, original.text[start:end]
             length += len(before) + end - start
             before = GAP
         speaking = label
-    return "".join(parts) + ('"' if parts else ""), tuple(quotes)
+    return "".join(parts) + (_closing(speaking) if parts else ""), tuple(quotes)
+
+
+def _joint(speaking: str, label: str) -> str:
+    """What stands between the words of one original and those of the next."""
+    if label and label == speaking:
+        return '" "'
+    return f"{_closing(speaking)}\n{_opening(label)}"
 
 
 def _opening(label: str) -> str:
-    """What nobody in particular has said stands there without a name."""
-    return f'{label}: "' if label else '"'
+    return f'{label}: "' if label else ""
+
+
+def _closing(label: str) -> str:
+    return '"' if label else ""
 
 
 def _label(original: Original) -> str:

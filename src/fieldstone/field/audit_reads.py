@@ -47,6 +47,15 @@ class AuditReads:
     async def units(self, seqs: Sequence[int]) -> dict[int, UnitRow]:
         return await self._state.store.views.units(seqs)
 
+    async def units_of_task(self, task: str) -> list[UnitRow]:
+        """All that were ever recorded under it, purged ones, too, by seq."""
+        number = await self._state.names.number("task", task)
+        if number is None:
+            return []
+        units = self._state.columns.snapshot(self._state.epoch)
+        found = await self.units([int(seq) for seq in units.seq[units.task == number]])
+        return [found[seq] for seq in sorted(found)]
+
     async def entries_of(self, units: Sequence[int]) -> dict[int, EntryRow]:
         """Those of the units that are entries of a memory."""
         return await self._state.store.views.entries_of(units)

@@ -3,10 +3,10 @@
 Rules decide, and no model is asked: the same entries give the same answer. Newer entries are looked at first, and each
 older one is compared with those that stand: what stands after a consolidation stands after the next one, too.
 
-What gives way is no longer listed; its text stays in the log's care until somebody deletes it. So that nobody misses
-it, the one that stands for it says all that it said, bears its tags, lives as long, and is trusted as much. An entry
-that another source had said before in the same words is marked as corroborated: more than that there is not to
-strengthen, since a host's word has full confidence to begin with.
+What gives way is no longer listed; its text stays beside the log until somebody deletes it. It never gives way to one
+that expires earlier or is trusted less. So that nobody misses what is merged, the one that stands for it says all that
+it said, and gets its tags. What another source had said before in the same words is marked as corroborated: there is no
+more to strengthen, since a host's word has full confidence to begin with.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ from fieldstone.retrieval.words import split
 
 CORROBORATED: Final = "corroborated"  # the tag of what several sources said
 LOOKED_AT_ONCE: Final = 4  # entries, in a thread: a few milliseconds, and then the others have their turn
-GIVE_WAY_AT_ONCE: Final = 50  # in a transaction: 20 ms that others may wait for
+GIVE_WAY_AT_ONCE: Final = 20  # in a transaction: some 10 ms that others may wait for
 PAUSE_MS: Final = 5
 MOST_CHARS: Final = 2_000  # a longer entry is a document: it is the same as another one, or it is not compared
 MOST_SAME: Final = 64  # entries that are looked at for one that says the same
@@ -54,7 +54,7 @@ MOST_OTHERWISE: Final = 12  # and for one that contradicts
 POSTINGS: Final = 1_000
 SHARED_WORDS: Final = 2  # one word in common does not make a common subject
 MOST_TAGS: Final = 1_000  # as many as a put may have
-KEPT_TEXTS: Final = 2_000  # as they were read: about 10 MB
+KEPT_TEXTS: Final = 500  # as they were read; with more of them the garbage collector keeps everybody waiting
 
 # Words that may be there or not. Stop words would not do: "before" and "after" are among them.
 _EMPTY: Final = frozenset(["a", "an", "the", "is", "are", "that", "also"])
@@ -105,7 +105,8 @@ class Consolidating:
     async def _carried_out(self, session: int, inputs: int, gave_way: Sequence["GaveWay"]) -> FeedRow:
         """In one transaction, or in several where that one would keep others waiting. Each leaves a memory that is
         whole, and the last one tells."""
-        *before, last = self._batches(gave_way)
+        starts = range(0, max(1, len(gave_way)), GIVE_WAY_AT_ONCE)
+        *before, last = [gave_way[start : start + GIVE_WAY_AT_ONCE] for start in starts]
         gone: list[int] = []
         for batch in before:
             gone += (await self._submitted(Yielding(batch))).gone
@@ -113,13 +114,6 @@ class Consolidating:
         telling = Telling(session, inputs, gone, last)
         await self._submitted(telling)
         return telling.told
-
-    def _batches(self, gave_way: Sequence["GaveWay"]) -> list[Sequence["GaveWay"]]:
-        """An entry that is in dispute goes by itself: the next one must see what became of the dispute."""
-        disputed = [each for each in gave_way if self._state.had_a_dispute(each.unit)]
-        others = [each for each in gave_way if not self._state.had_a_dispute(each.unit)]
-        starts = range(0, max(1, len(others)), GIVE_WAY_AT_ONCE)
-        return [*([each] for each in disputed), *(others[start : start + GIVE_WAY_AT_ONCE] for start in starts)]
 
     async def _submitted(self, work: "Yielding") -> "Yielding":
         async with self._state.rewriting:  # no sweep rewrites the texts that the tags are joined to
@@ -164,16 +158,12 @@ class Yielding(Wordless):
         for each in self.gave_way:
             tags = list(islice(rest, len(each.tags)))
             unit, by = await desk.unit_at(each.unit), await desk.unit_at(each.by)
-            disputed = desk.had_a_dispute(each.unit)
             if not (_stands(unit) and _stands(by)) or desk.is_guarded(each.unit) or (tags and each.by not in beside):
                 continue
-            if disputed and len(self.gave_way) > 1:  # since it was compared: the next consolidation sees to it
-                continue
             draft.append(UnitSuperseded(unit=each.unit, by_unit=each.by))
-            if disputed:
-                await settle(draft, desk, [each.unit], "superseded")
             joined.setdefault(each.by, []).extend(tags)
             self.gone.append(each.unit)
+        await settle(draft, desk, [unit for unit in self.gone if desk.had_a_dispute(unit)], "superseded")
         for standing, tags in joined.items():
             if tags:
                 self._join(draft, self.beside[standing].written, beside[standing], tags)

@@ -10,7 +10,6 @@ from msgspec import Struct, structs
 from fieldstone.compaction.plan import GONE
 from fieldstone.compaction.shares import share_out
 from fieldstone.core.events import UnitTexts, decode_texts
-from fieldstone.core.vocabulary import RESERVED_SESSION_PREFIX
 from fieldstone.field.state import FieldState
 from fieldstone.field.synthesis import Group
 from fieldstone.ports.summarizer import Distillate, Original, Summarizer
@@ -66,7 +65,13 @@ class Distilling:
     async def distil(self, originals: Sequence[Original], tokens: int, most_bytes: int | None = None) -> Distillate:
         """What is essential may be longer than it should: whoever keeps it has to look."""
         distillate = await self._summarizer.distil(originals, tokens)
-        while most_bytes is not None and len(distillate.text.encode()) > most_bytes and tokens > LEAST_TOKENS:
+        if most_bytes is None:
+            return distillate
+        whole = await asyncio.to_thread(self._count, originals)
+        while not distillate.text and tokens < whole:  # of a memory something always comes out
+            tokens = min(whole, 2 * tokens)
+            distillate = await self._summarizer.distil(originals, tokens)
+        while len(distillate.text.encode()) > most_bytes and tokens > LEAST_TOKENS:
             tokens = max(LEAST_TOKENS, tokens // 2)
             distillate = await self._summarizer.distil(originals, tokens)
         return distillate
@@ -95,7 +100,6 @@ class Distilling:
         return [max(LEAST_TOKENS, next(shares)) if group.originals else 0 for group in groups]
 
     async def _original(self, row: UnitRow, texts: UnitTexts) -> Original:
-        author = await self._state.names.name(row.agent)
-        if author.startswith(RESERVED_SESSION_PREFIX):  # a host speaks for others, and a key's id tells nothing
-            author = ""
+        # A memory's host speaks for others, and a key's id tells nothing.
+        author = "" if row.session in self._state.memories else await self._state.names.name(row.agent)
         return Original(row.id, row.epoch, row.type, author, texts.content, row.status == "contested")

@@ -570,7 +570,7 @@ class LocalField:
         await self._retention.load()
         self._scheduling.start()
         if self._planes is not None:
-            self._planes.streams.resume()
+            await self._planes.start()
 
 
 def _reads(

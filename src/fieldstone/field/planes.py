@@ -38,6 +38,11 @@ class Planes:
         recalls = None if thread is None else ThreadRecalls(self.transcript, thread)
         return ContextManager(max_tokens, self.tools, recalls=recalls, **options)
 
+    async def start(self) -> None:
+        """What was cut off goes on in the background. Where there never was a run, nothing is made for it."""
+        if await self._store.bytes_used():
+            self.streams.resume()
+
     async def close(self) -> None:
         self.delivery.close()
         await self.streams.close()

@@ -56,7 +56,7 @@ class Outcome(Struct, frozen=True):
     result: Compacted | None
 
 
-class Run(Struct, frozen=True):
+class PolicyRun(Struct, frozen=True):
     compaction_id: str
     at: str
     state: CompactionState
@@ -68,7 +68,7 @@ class PolicyStatus(Struct, frozen=True):
 
     name: str
     enabled: bool
-    last_run: Run | None
+    last_run: PolicyRun | None
     next_run: str | None
 
 
@@ -296,5 +296,5 @@ def _units(outcome: Outcome) -> int:
     return 0 if outcome.result is None else outcome.result.units_affected
 
 
-def _told(entry: Entry, row: CompactionRow) -> Run:
-    return Run(row.id, timestamp(entry.at_ms), row.state, row.units)
+def _told(entry: Entry, row: CompactionRow) -> PolicyRun:
+    return PolicyRun(row.id, timestamp(entry.at_ms), row.state, row.units)

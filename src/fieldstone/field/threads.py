@@ -1,6 +1,6 @@
 """Threads of a field in this process: what a caller may do with runs, transcripts and their streams."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -21,9 +21,12 @@ from fieldstone.core.transcripts import (
     ThreadReceipt,
     Tree,
 )
+from fieldstone.core.vocabulary import Mode
 from fieldstone.field.field import LocalField
+from fieldstone.field.remembering import RememberedUnit, Remembering
 from fieldstone.planes.compaction import StreamCompaction
 from fieldstone.planes.delivery import BufferOverflow, ReplayEnd
+from fieldstone.planes.findings import FINDING_TYPES, FindingType
 from fieldstone.planes.reconcile import STALE_MS, Reconciliation
 from fieldstone.planes.retention import RetainedStream, StreamRetention, apply_retention
 from fieldstone.planes.runs import ForkPoint
@@ -38,6 +41,7 @@ class LocalThreads:
     def __init__(self, field: LocalField, caller: Caller = LOCAL) -> None:
         self._planes: Final = field.planes
         self._require: Final = partial(field.require, caller)
+        self._remembering: Final = Remembering(field, caller)
 
     # --- runs ---------------------------------------------------------------------------------------------------------
 
@@ -88,6 +92,18 @@ class LocalThreads:
     async def runs(self, thread: str, *, before: str | None = None, limit: int = DEFAULT_PAGE) -> Sequence[Run]:
         self._require("read a thread")
         return await self._planes.runs.runs(thread, before=before, limit=limit)
+
+    async def remember(
+        self,
+        thread: str,
+        run_id: str,
+        agent_id: str,
+        *,
+        types: Collection[FindingType] = FINDING_TYPES,
+        mode: Mode = "committed",
+        session_id: str | None = None,
+    ) -> Sequence[RememberedUnit]:
+        return await self._remembering.remember(thread, run_id, agent_id, types=types, mode=mode, session_id=session_id)
 
     # --- the transcript -----------------------------------------------------------------------------------------------
 

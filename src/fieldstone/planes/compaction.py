@@ -137,11 +137,11 @@ class Compactor:
         while streams := await self._store.read(lambda tables: tables.truncated(limit=STREAMS_AT_ONCE)):
             for stream in streams:
                 await self._delete_rows(stream)
-        await self._scour()
+        await self.scour()
 
     async def _clear(self, stream: str) -> None:
         await self._delete_rows(stream)
-        await self._scour()
+        await self.scour()
 
     async def _delete_rows(self, stream: str) -> None:
         gone = CHUNK_EVENTS
@@ -149,7 +149,7 @@ class Compactor:
             gone = await self._store.write(lambda tables: tables.delete_events(stream, limit=CHUNK_EVENTS))
             await asyncio.sleep(0)  # a store in memory never waits, and others want their turn
 
-    async def _scour(self) -> None:
+    async def scour(self) -> None:
         """A reader of an older state goes away soon."""
         for _ in range(SCOUR_TRIES):
             if await self._store.scour():

@@ -28,10 +28,12 @@ from fieldstone.core.streams import (
     MAX_KIND_CHARS,
     MAX_READ_EVENTS,
     MAX_STREAM_ID_CHARS,
+    TEXT_DELTA,
     EventKind,
     StoredEvent,
     StreamEvent,
 )
+from fieldstone.planes.below_floor import rewrite_below_floor, text_below_floor
 from fieldstone.planes.compaction import HOLD_PREFIX, Compactor, StreamCompaction
 from fieldstone.planes.openings import Literals, literal_beginnings
 from fieldstone.planes.runs import touch_run
@@ -43,6 +45,7 @@ from fieldstone.planes.trails import (
     StreamTrail,
     clean_words,
     follow,
+    reaches_below,
     read_back,
     text_of,
     with_text,
@@ -126,11 +129,11 @@ class Streams:
 
     def __init__(self, store: PlaneStore, cleaning: Callable[[], Awaitable[Harness]], clock: Clock) -> None:
         self.store: Final = store
-        self._cleaning = cleaning
+        self.harness: Final = cleaning
         self._clock = clock
         self._lanes: dict[str, _Lane] = {}
         self._literals: Literals | None = None
-        self._harness: Harness | None = None
+        self._names_harness: Harness | None = None
         self._clean_names: set[str] = set()
         self._compactor = Compactor(store, clock)
 
@@ -145,8 +148,8 @@ class Streams:
         idempotency_key: str | None = None,
     ) -> AppendedEvents:
         """All of them or none. The same request with the same key is stored once, and gets the same answer."""
-        harness = await self._cleaning()
-        literals = await self._beginnings()
+        harness = await self.harness()
+        literals = await self.beginnings()
         self._check(harness, stream, events, idempotency_key)
         if not events:
             row = await self.store.read(lambda tables: tables.stream(stream))
@@ -168,8 +171,8 @@ class Streams:
             wishes = _group(lane.wishes)
             del lane.wishes[: len(wishes)]
             try:
-                harness = await self._cleaning()
-                writing = _Writing(stream, harness, await self._beginnings(), self._clock.now_ms())
+                harness = await self.harness()
+                writing = _Writing(stream, harness, await self.beginnings(), self._clock.now_ms())
                 done = await self.store.write(partial(writing.append_all, wishes, lane.trail))
             except Exception as failed:  # why: whatever it was, each who waits is told
                 lane.trail = None
@@ -195,7 +198,8 @@ class Streams:
         self._lanes[stream] = lane
         return lane
 
-    async def _beginnings(self) -> Literals:
+    async def beginnings(self) -> Literals:
+        """How secrets begin that are known by their shape."""
         if self._literals is None:
             self._literals = await asyncio.to_thread(literal_beginnings)
         return self._literals
@@ -216,8 +220,8 @@ class Streams:
 
     def _refuse_secrets(self, harness: Harness, names: Sequence[str]) -> None:
         """Names that a client chose are refused where they hold a secret, never rewritten."""
-        if harness is not self._harness or len(self._clean_names) > NAMES_MAX:
-            self._harness = harness
+        if harness is not self._names_harness or len(self._clean_names) > NAMES_MAX:
+            self._names_harness = harness
             self._clean_names.clear()
         if new := [name for name in names if name not in self._clean_names]:
             if any(harness.holds_secret(new)):
@@ -258,11 +262,11 @@ class Streams:
 
     async def set_reader(self, stream: str, name: str, seq: int) -> None:
         """Nothing behind this cursor is compacted. Raises `StreamCompacted` where it comes too late."""
-        self._check_reader(await self._cleaning(), stream, name)
+        self._check_reader(await self.harness(), stream, name)
         await self.store.write(partial(_put_reader, stream, name, seq))
 
     async def drop_reader(self, stream: str, name: str) -> None:
-        self._check_reader(await self._cleaning(), stream, name)
+        self._check_reader(await self.harness(), stream, name)
         await self.store.write(lambda tables: tables.drop_reader(stream, name))
 
     async def readers(self, stream: str) -> dict[str, int]:
@@ -272,7 +276,7 @@ class Streams:
 
     async def hold(self, stream: str, name: str) -> None:
         """Nothing of the stream is compacted or deleted from now on, until the hold is lifted."""
-        self._check_reader(await self._cleaning(), stream, name)
+        self._check_reader(await self.harness(), stream, name)
         await self.store.write(partial(_hold, stream, f"{HOLD_PREFIX}{name}"))
 
     async def lift(self, stream: str, name: str) -> None:
@@ -294,6 +298,15 @@ class Streams:
         if keep_events < 0:
             raise InvalidPayload("keepEvents is a number from 0.")
         return await self._compactor.compact(stream, dry_run=dry_run, keep_events=keep_events)
+
+    def forget_texts(self) -> None:
+        """What the process remembers of the streams' last texts is read back from the store."""
+        for lane in self._lanes.values():
+            lane.trail = None
+
+    async def scour(self) -> None:
+        """Overwrite what replaced events left."""
+        await self._compactor.scour()
 
     def resume(self) -> None:
         """When the store is opened: what a compaction or a deletion left half done is finished in the background."""
@@ -322,8 +335,9 @@ class _Writing(NamedTuple):
     def append_all(self, wishes: Sequence[_Wish], known: StreamTrail | None, tables: Tables) -> _Done:
         row = tables.stream(self.stream) or StreamRow(self.stream)
         trail = known
-        if trail is None or trail.head != row.head or row.floor >= row.head:  # it was another process, or a deletion
-            trail = _read_back_trail(tables, row)
+        # Another process has appended, or what it goes on from was compacted or deleted.
+        if trail is None or trail.head != row.head or reaches_below(trail, row.floor):
+            trail = read_back_trail(tables, row)
         outcomes: list[AppendedEvents | FieldError] = []
         for together in _together(wishes):
             try:
@@ -467,23 +481,28 @@ def _stored(stream: str, row: EventRow) -> StoredEvent:
     return StoredEvent(stream, row.seq, timestamp(row.at_ms), _events.decode(row.body))
 
 
+def drop_snapshots_from(tables: Tables, stream: str, seq: int) -> None:
+    """Those that were taken of an event that has another text now."""
+    taken = [each.last_seq for each in tables.snapshots(stream)]
+    if any(last_seq >= seq for last_seq in taken):
+        tables.drop_snapshots(stream, but=max((each for each in taken if each < seq), default=None))
+
+
 def _rewrite(tables: Tables, row: StreamRow, texts: Mapping[int, str]) -> None:
     """Snapshots that were taken of the old texts go with them; the log alone is correct."""
     rewritten = [
         each._replace(body=_encoder.encode(with_text(_events.decode(each.body), text)))
         for seq, text in texts.items()
-        for each in tables.events(row.stream, after=seq - 1, limit=1, until=seq)  # none where it is compacted
+        for each in tables.events(row.stream, after=seq - 1, limit=1, until=seq)
     ]
-    if not rewritten:
-        return
-    tables.replace_events(row.stream, rewritten)
-    first = min(each.seq for each in rewritten)
-    taken = [each.last_seq for each in tables.snapshots(row.stream)]
-    if any(last_seq >= first for last_seq in taken):
-        tables.drop_snapshots(row.stream, but=max((each for each in taken if each < first), default=None))
+    if rewritten:
+        tables.replace_events(row.stream, rewritten)
+        drop_snapshots_from(tables, row.stream, min(each.seq for each in rewritten))
+    if row.floor in texts:
+        rewrite_below_floor(tables, row, texts[row.floor])
 
 
-def _read_back_trail(tables: ReadTables, row: StreamRow) -> StreamTrail:
+def read_back_trail(tables: ReadTables, row: StreamRow) -> StreamTrail:
     """The running texts at the stream's end, as they are stored."""
     texts: dict[str, list[tuple[int, str]]] = {}
     size = 0
@@ -499,11 +518,13 @@ def _read_back_trail(tables: ReadTables, row: StreamRow) -> StreamTrail:
             texts.setdefault(event.kind, []).append((each.seq, text))
             size += len(text)
         end = start
+    if end == row.floor and (below := text_below_floor(tables, row)):
+        texts.setdefault(TEXT_DELTA, []).append((row.floor, below))
     return _trail(row, texts)
 
 
 def _trail(row: StreamRow, texts: dict[str, list[tuple[int, str]]]) -> StreamTrail:
-    return StreamTrail(row.head, {kind: read_back(pieces[::-1]) for kind, pieces in texts.items()})
+    return StreamTrail(row.head, {kind: read_back(pieces[::-1]) for kind, pieces in texts.items()}, row.floor)
 
 
 def _good_snapshot(stream: str, tables: ReadTables) -> SnapshotRow | None:

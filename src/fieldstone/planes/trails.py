@@ -64,6 +64,7 @@ class StreamTrail(NamedTuple):
 
     head: int = 0
     texts: Mapping[str, OpenText] = {}
+    floor: int = 0  # when it was made: what is gone by now is in a snapshot
 
 
 class Followed(NamedTuple):
@@ -107,6 +108,13 @@ def clean_words(harness: Harness, events: Sequence[StreamEvent]) -> Sequence[Str
     return clean
 
 
+def clean_values(harness: Harness, value: Any) -> Any:
+    """A JSON value with every string clean; the very same where there is nothing to take out."""
+    strings = list(_strings(value))
+    [group] = harness.clean_groups([strings])
+    return value if group.texts is strings else _filled(value, iter(group.texts))
+
+
 def follow(harness: Harness, literals: Literals, trail: StreamTrail, events: Sequence[StreamEvent]) -> Followed:
     """The events, whose words are clean, with running texts that are clean also of what goes on from before."""
     runs, going_on = _sorted_out(trail, events)
@@ -125,7 +133,7 @@ def follow(harness: Harness, literals: Literals, trail: StreamTrail, events: Seq
     return Followed(
         clean,
         rewritten,
-        StreamTrail(trail.head + len(events), {kind: run.after for kind, run in going_on.items()}),
+        StreamTrail(trail.head + len(events), {kind: run.after for kind, run in going_on.items()}, trail.floor),
         min((seq for seq in held if seq is not None), default=None),
     )
 
@@ -133,7 +141,12 @@ def follow(harness: Harness, literals: Literals, trail: StreamTrail, events: Seq
 def read_back(pieces: Sequence[tuple[int, str]]) -> OpenText:
     """The running text of events that are stored, when nothing is known of how they came."""
     kept = tuple(Piece(seq, "", text, len(text)) for seq, text in pieces)
-    return OpenText("".join(text for _, text in pieces), kept, was_read_back=True)
+    return _trimmed(OpenText("".join(text for _, text in pieces), kept, was_read_back=True))
+
+
+def reaches_below(trail: StreamTrail, floor: int) -> bool:
+    """Whether a compaction has taken away a part of its texts."""
+    return trail.floor < floor and any(text.pieces and text.pieces[0].seq <= floor for text in trail.texts.values())
 
 
 def text_of(event: StreamEvent) -> str | None:

@@ -89,6 +89,11 @@ class Transcript:
         """For a context manager: what its summaries stand for is found here again."""
         return ThreadRecalls(self, thread)
 
+    async def messages_of_run(self, thread: str, run_id: str) -> tuple[CanonicalMessage, ...]:
+        """What a run left, in their order, on whatever branch it is."""
+        bodies = await self._store.read(lambda tables: _bodies(tables, thread, tables.messages_of_run(run_id)))
+        return tuple(map(decode_message, bodies))
+
     async def tree(self, thread: str) -> Tree:
         """Every message without its parts."""
         leaf = (await self._store.read(lambda tables: thread_row(tables, thread))).leaf

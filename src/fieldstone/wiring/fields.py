@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fieldstone.settings import BadSettings, Settings
 from fieldstone.wiring.access import given_secrets, open_access, open_vault
 from fieldstone.wiring.addresses import is_url
-from fieldstone.wiring.models import open_models
+from fieldstone.wiring.models import client_tools, open_models
 from fieldstone.wiring.stores import open_planes, open_stores
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ async def open_remote(url: str, settings: Settings) -> Door:
     key = settings.key.reveal().strip() if settings.key else None  # a file that a key is read from ends with a line
     if key is not None and not (key and key.isascii() and key.isprintable()):
         raise BadSettings("key has characters that no key has.")
-    return await connect(url, key=key, ca_file=settings.ca_file)
+    return await connect(url, key=key, ca_file=settings.ca_file, tools=lambda: client_tools(settings))
 
 
 async def open_door(settings: Settings, *, program: str = "") -> Door:

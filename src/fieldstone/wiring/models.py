@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,12 @@ from fieldstone.settings import BadSettings, Settings
 
 if TYPE_CHECKING:
     from fieldstone.field.options import Models
+    from fieldstone.planes.context.tools import Tools
     from fieldstone.ports.embedder import Embedder
     from fieldstone.ports.judge import Judge
     from fieldstone.ports.summarizer import Summarizer
     from fieldstone.ports.tokens import TokenCounter
+    from fieldstone.redact import Harness
 
 
 def open_models(settings: Settings) -> Models:
@@ -112,3 +115,19 @@ def _open_endpoint(settings: Settings) -> Embedder:
         most_at_once=settings.embedder_batch,
         timeout_ms=settings.embedder_timeout_ms,
     )
+
+
+def client_tools(settings: Settings) -> Tools:
+    """What contexts are worked on with, on this side of a server."""
+    from fieldstone.backends.system import SystemClock, SystemIds
+    from fieldstone.backends.tokens import Cl100kCounter
+    from fieldstone.compaction.extractive import Extractive
+    from fieldstone.planes.context.tools import Tools
+    from fieldstone.redact import shared_harness
+
+    async def harness() -> Harness:
+        return await asyncio.to_thread(shared_harness)
+
+    counter = Cl100kCounter()
+    summarizer = open_summarizer(settings, counter) or Extractive(counter)
+    return Tools(counter, summarizer, harness, SystemClock(), SystemIds())

@@ -60,9 +60,8 @@ def test_a_chat_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdin.write("Hello.\n")
         process.stdin.flush()
-        assert (
-            process.stdout.read(len("Answer ")) == "Answer "
-        )  # what is shown is durable; the next word takes a minute
+        # What is shown is durable, and the next word takes a minute.
+        assert process.stdout.read(len("Answer ")) == "Answer "
         process.kill()
     assert chat(tmp_path, "/history", "Are you there?") == [
         "(resumed: the run that was cut off is committed)",

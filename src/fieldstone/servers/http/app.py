@@ -33,6 +33,8 @@ from fieldstone.servers.http.routes import (
     Health,
 )
 from fieldstone.servers.http.stream_socket import SocketEndpoint
+from fieldstone.servers.http.streams import Following
+from fieldstone.servers.http.thread_routes import PlanePaths
 from fieldstone.wire.operations import OPERATION_ROUTES
 
 # The page runs no script and loads nothing: its style is inside it.
@@ -63,16 +65,18 @@ class HttpApp:
         self.gate = gate
         self._sockets = SocketEndpoint(gate, entrance)
         self._openwop = OpenWopPaths(self._openwop_endpoint, host, self._openwop_handlers(conformance))
-        self.endpoints = [*self._endpoints(), *self._openwop.endpoints]
+        nothing = Endpoint("*", {}, gate, entrance, log_all=log_requests, otherwise=_not_found)
+        self._planes = PlanePaths(self._endpoint, Following(gate, entrance.still_knows), nothing)
+        self.endpoints = [*self._endpoints(), *self._openwop.endpoints, *self._planes.endpoints]
         self._fixed = {endpoint.template: endpoint for endpoint in self.endpoints if "{" not in endpoint.template}
         self._router = Router(
             [
                 Route(endpoint.template, endpoint)
                 for endpoint in self.endpoints
-                if "{" in endpoint.template and not self._openwop.takes(endpoint.template)
+                if "{" in endpoint.template and not self._cuts(endpoint.template)
             ],
             redirect_slashes=False,
-            default=Endpoint("*", {}, gate, entrance, log_all=log_requests, otherwise=_not_found),
+            default=nothing,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,7 +86,13 @@ class HttpApp:
     def _find(self, path: str) -> ASGIApp:
         if endpoint := self._fixed.get(path):
             return endpoint
+        if self._planes.takes(path):
+            return self._planes
         return self._openwop if self._openwop.takes(path) else self._router
+
+    def _cuts(self, path: str) -> bool:
+        """Whether its ids may hold slashes: such paths are cut before they are decoded."""
+        return self._planes.takes(path) or self._openwop.takes(path)
 
     def _endpoints(self) -> Iterator[Endpoint]:
         for operation in OPERATION_ROUTES:
@@ -105,7 +115,7 @@ class HttpApp:
     def _endpoint(
         self,
         template: str,
-        handlers: dict[str, Handler],
+        handlers: Mapping[str, Handler],
         *,
         operation: str | None = None,
         public: PublicHandler | None = None,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import json
 
-TAGS: Final = ("operations", "field", "OpenWOP memory", "server", "not built yet")
+TAGS: Final = ("operations", "field", "OpenWOP memory", "streams and threads", "server", "not built yet")
 WIDTH: Final = 2  # of an indentation
 
 

@@ -14,6 +14,7 @@ from fieldstone.core.replies import AttunementOfIds
 from fieldstone.core.vocabulary import ConflictStatus, Operation
 from fieldstone.field.field import LOG_PAGE_ENTRIES
 from fieldstone.profiles.openwop.adapter import MOST_QUERY_CHARS, MOST_TAG_CHARS
+from fieldstone.servers.http import thread_routes
 from fieldstone.servers.http.compactions import Begun
 from fieldstone.servers.http.examples import example_message
 from fieldstone.servers.http.inspect import IMPORT_CHUNK_BYTES, LOG_LIMIT
@@ -36,6 +37,8 @@ from fieldstone.wire.operations import OPERATION_ROUTES, OperationRoute
 
 Schema = dict[str, Any]
 
+PLANE_ROUTES: Final = (*thread_routes.STREAM_ROUTES, *thread_routes.THREAD_ROUTES)
+
 REF: Final = "#/components/schemas/{name}"
 REFUSALS: Final = {
     400: "Malformed. The message names the field.",
@@ -55,6 +58,7 @@ REFUSALS: Final = {
 }
 OF_EVERY_ROUTE: Final = (401, 403, 429, 500, 503)
 EXAMPLES: Final[dict[str, Schema]] = {
+    **thread_routes.EXAMPLES,
     "put_memory": {"content": "The user prefers short answers.", "tags": ["preference"]},
     "forget_memory": {"tag": "preference"},
     "put_secret": {"value": "what must never be stored", "scope": {"tenant": True}},
@@ -81,6 +85,7 @@ QUERY_FIELDS: Final[dict[str, Schema]] = {
     "snapshot": {"type": "string"},
     "type": {"type": "string"},
     "since": {"type": "string"},
+    **thread_routes.QUERY_FIELDS,
 }
 OF_OPERATIONS: Final = (400, 404, 409, 413, 422, 501, 504, 507)
 
@@ -153,6 +158,8 @@ def openapi_document() -> Schema:
     paths[MESSAGES_PATH] = {"post": _messages()}
     for route in INSPECTION_ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _inspection(route)
+    for route in PLANE_ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = {**_inspection(route), "tags": ["streams and threads"]}
     for route in MEMORY_ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _of_memory(route)
     for missing in UNBUILT_ROUTES:
@@ -351,7 +358,7 @@ def _bounded(schema: Schema) -> Schema:
 
 def _all_types() -> list[Any]:
     types = [kind for route in OPERATION_ROUTES for kind in (route.request, route.reply) if kind is not None]
-    routes = (*INSPECTION_ROUTES, *MEMORY_ROUTES)
+    routes = (*INSPECTION_ROUTES, *MEMORY_ROUTES, *PLANE_ROUTES)
     types += [kind for route in routes for kind in (route.body, route.reply) if kind is not None]
     return list(dict.fromkeys([*types, AttunementOfIds, Begun, ErrorBody, OpenWopError, Health]))
 

@@ -1,8 +1,9 @@
 """Live delivery by WebSocket, version 1: many streams on one socket, JSON text frames `{type, …}`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from functools import partial
+from itertools import count
 from typing import Any, Final, Literal, NamedTuple
 
 import structlog
@@ -14,9 +15,11 @@ from fieldstone.core.streams import MAX_SEQ
 from fieldstone.planes.delivery import BufferOverflow, ReplayEnd, Subscription
 from fieldstone.servers.http.answers import Answer, refusal
 from fieldstone.servers.http.entrance import Entrance, Visit
+from fieldstone.servers.http.events import StillKnown
 from fieldstone.servers.http.gate import Gate
 
 VERSION: Final = 1
+LOOKS_PER_CREDENTIAL: Final = 10  # to check a signature a thousand times each second would be too dear
 SUBSCRIPTIONS_MAX: Final = 1_000  # of one socket
 
 GOING_AWAY: Final = 1001
@@ -35,7 +38,7 @@ class Times(NamedTuple):
     ping_s: float = 30.0  # between two
     pong_s: float = 10.0
     send_s: float = 10.0  # to take one frame: who takes none for so long is cut off, in a replay too
-    look_s: float = 0.5  # how soon it is seen that the server stops, or that a key counts no more
+    look_s: float = 0.5  # how soon it is seen that the server stops
 
 
 class Hello(Struct, frozen=True, tag="hello"):
@@ -86,9 +89,6 @@ class Closing(NamedTuple):
     error: SocketError | None = None
 
 
-Ending = Callable[[], Awaitable[Closing | None]]
-
-
 class SocketEndpoint:
     """An ASGI application for the socket's path: who comes in is identified as on every other path."""
 
@@ -107,27 +107,22 @@ class SocketEndpoint:
                 visit = self._entrance.visit(granted, scope, receive, field)
                 field.require(visit.caller, "read a stream")
                 await send({"type": "websocket.accept"})
-                await StreamSocket(visit, send, partial(self._ending, scope), self._times).serve()
+                await StreamSocket(visit, send, self._gate, self._entrance.still_knows, self._times).serve()
         except FieldError as error:
             await _refuse(scope, send, refusal(error, None))
         except OSError:
             pass  # the client went away
 
-    async def _ending(self, scope: Scope) -> Closing | None:
-        """Why a socket that is open ends now."""
-        if self._gate.stopping:
-            return Closing(GOING_AWAY)
-        return None if await self._entrance.still_knows(scope) else Closing(POLICY)
-
 
 class StreamSocket:
     """One socket, once it is accepted, to its end."""
 
-    def __init__(self, visit: Visit, send: Send, ending: Ending, times: Times) -> None:
+    def __init__(self, visit: Visit, send: Send, gate: Gate, still_known: StillKnown, times: Times) -> None:
         self._visit = visit
         self._delivery = visit.field.planes.delivery
         self._send_event = send
-        self._ending = ending
+        self._gate = gate
+        self._still_known = still_known
         self._times = times
         self._said_hello = asyncio.Event()
         self._ponged = asyncio.Event()
@@ -264,16 +259,17 @@ class StreamSocket:
                 return
 
     async def _look(self) -> None:
-        while True:
+        """Now and then, for what no frame tells."""
+        for looks in count(1):
             await asyncio.sleep(self._times.look_s)
             limit = asyncio.get_running_loop().time() - self._times.send_s
-            for stream, since in self._sending_since.items():
+            for stream, since in list(self._sending_since.items()):
                 if since < limit:
                     self._overflow(stream)
-                    return
-            if (closing := await self._ending()) is not None or self._delivery.closed.is_set():
-                self._close(*(closing or Closing(GOING_AWAY)))
-                return
+            if self._gate.stopping or self._delivery.closed.is_set():
+                self._close(GOING_AWAY)
+            elif looks % LOOKS_PER_CREDENTIAL == 0 and not await self._still_known(self._visit.scope):
+                self._close(POLICY)
 
     async def _say_goodbye(self, closing: Closing) -> None:
         """As far as the client takes it in time."""

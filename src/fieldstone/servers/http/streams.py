@@ -31,6 +31,7 @@ class Append(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
 
 class CompactStream(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     dry_run: bool = False
+    keep_events: Annotated[int, Meta(ge=0, le=MAX_SEQ)] = 0
 
 
 class Cursor(Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,7 +74,9 @@ async def stream_snapshot(visit: Visit) -> Answer:
 async def compact_stream(visit: Visit) -> Answer:
     wanted = await read_json(visit.scope, visit.receive, CompactStream)
     visit.field.require(visit.caller, "compact a stream")
-    return reply(await visit.field.planes.streams.compact(_stream(visit), dry_run=wanted.dry_run))
+    return reply(
+        await visit.field.planes.streams.compact(_stream(visit), dry_run=wanted.dry_run, keep_events=wanted.keep_events)
+    )
 
 
 async def delete_stream(visit: Visit) -> Answer:

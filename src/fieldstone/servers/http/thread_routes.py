@@ -207,6 +207,15 @@ THREAD_ROUTES: Final = (
     ),
     InspectionRoute(
         "POST",
+        "/v1/threads/{thread}/runs/{run}/remember",
+        "remember_run",
+        "Record what a committed run decided and found, as units of an agent.",
+        threads.RememberedUnits,
+        (400, 404, 409, 413, 422, 507),
+        threads.RememberRun,
+    ),
+    InspectionRoute(
+        "POST",
         "/v1/reconcile",
         "reconcile",
         "Find where logs and transcripts disagree, and mend it unless it is a dry run.",
@@ -256,6 +265,7 @@ THREAD_HANDLERS: Final[dict[str, Handler]] = {
     "fail_run": threads.fail_run,
     "cancel_run": threads.cancel_run,
     "recover_run": threads.recover_run,
+    "remember_run": threads.remember_run,
     "reconcile": threads.reconcile,
     "retain_streams": threads.retain_streams,
 }
@@ -280,6 +290,7 @@ EXAMPLES: Final[dict[str, Any]] = {
     "begin_run": {"forkFromMessageId": None},
     "append_to_run": {"events": [_DELTA]},
     "recover_run": {"action": "commit"},
+    "remember_run": {"agentId": "ada"},
     "set_active": {"messageId": "msg-0198c3f1a7de55b20198c3f1a7de55b2"},
     "reconcile": {"dryRun": True},
     "retain_streams": {"finishedDays": 7, "dryRun": True},

@@ -9,7 +9,10 @@ from starlette.types import Message
 from fieldstone.core.errors import InvalidPayload
 from fieldstone.core.limits import MAX_EPOCH
 from fieldstone.core.transcripts import DEFAULT_PAGE, Branch, CanonicalMessage, RecoveryAction, Run
+from fieldstone.core.vocabulary import Mode
+from fieldstone.field.remembering import RememberedUnit
 from fieldstone.field.threads import LocalThreads
+from fieldstone.planes.findings import FINDING_TYPES, FindingType
 from fieldstone.planes.reconcile import STALE_MS
 from fieldstone.planes.retention import RetainedStream, StreamRetention
 from fieldstone.servers.http.answers import Answer, reply
@@ -33,6 +36,19 @@ class BeginRun(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
 
 class Recover(Struct, frozen=True, forbid_unknown_fields=True):
     action: RecoveryAction
+
+
+class RememberRun(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """`agentId` is the agent that records it."""
+
+    agent_id: str
+    types: tuple[FindingType, ...] = FINDING_TYPES
+    mode: Mode = "committed"
+    session_id: str | None = None
+
+
+class RememberedUnits(Struct, frozen=True):
+    units: Sequence[RememberedUnit]
 
 
 class Activate(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -109,6 +125,19 @@ async def cancel_run(visit: Visit) -> Answer:
 async def recover_run(visit: Visit) -> Answer:
     wanted = await read_json(visit.scope, visit.receive, Recover)
     return reply(await _threads(visit).recover(_thread(visit), _run(visit), wanted.action))
+
+
+async def remember_run(visit: Visit) -> Answer:
+    wanted = await read_json(visit.scope, visit.receive, RememberRun)
+    units = await _threads(visit).remember(
+        _thread(visit),
+        _run(visit),
+        wanted.agent_id,
+        types=wanted.types,
+        mode=wanted.mode,
+        session_id=wanted.session_id,
+    )
+    return reply(RememberedUnits(units))
 
 
 async def run(visit: Visit) -> Answer:
