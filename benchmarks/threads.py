@@ -51,10 +51,10 @@ PAUSE_S = 0.002  # between two looks: one that is always waiting would only meas
 MESSAGE_DELTAS = 1_000
 
 SUBSCRIBERS, STALLED = 1_000, 100
-TOLD = 300  # appends
+TOLD = 100  # appends
 TOLD_AT_ONCE = 10
 TOLD_EVERY_S = 0.02
-STALLED_QUEUE_EVENTS = 2_000  # who stalls is cut off when two thirds are told
+STALLED_QUEUE_EVENTS = 650  # who stalls is cut off when two thirds are told
 ROUNDS = 3
 P99_MOST = 2.0
 

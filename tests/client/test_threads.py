@@ -88,10 +88,12 @@ async def test_a_transcript_goes_on_over_its_pages(field: Field) -> None:
     assert await texts(field.threads) == lines
 
 
-async def test_all_threads_are_listed(field: Field) -> None:
-    for name in ("b", "team/general", "a"):
-        await field.threads.begin_run(name)
-    assert [thread.thread_id async for thread in field.threads.threads()] == ["a", "b", "team/general"]
+async def test_a_thread_may_have_any_name_and_all_are_listed(field: Field) -> None:
+    names = ["..", "100%2F", "a b?c#d", "team/general", "ü"]
+    for name in names:
+        run = await field.threads.begin_run(name)
+        assert await field.threads.run(name, run.run_id) == run
+    assert [thread.thread_id async for thread in field.threads.threads()] == names
 
 
 async def test_a_run_ends_otherwise_once(field: Field) -> None:

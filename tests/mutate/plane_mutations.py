@@ -18,6 +18,7 @@ ANOTHER_PROCESS: Final = f"{DELTAS}::test_another_process_goes_on_with_a_text_an
 EVENTS_SWEPT: Final = f"{SWEPT}::test_a_sweep_clears_a_late_secret_from_events_also_over_deltas"
 STATES_SWEPT: Final = f"{SWEPT}::test_a_sweep_clears_snapshots_and_messages"
 BOTH_HALVES: Final = f"{SWEPT}::test_a_secret_that_a_compaction_cut_in_two_is_cleared_from_both_halves"
+FIELD_SWEPT: Final = f"{PLANE}::test_a_sweep_of_the_field_clears_its_planes_too"
 MESSAGES_CLEAN: Final = f"{CONTEXTS}::test_what_comes_in_is_clean_before_the_model_or_a_summariser_sees_it"
 SUMMARY_CLEAN: Final = f"{CONTEXTS}::test_a_secret_that_a_summariser_says_is_taken_out_of_the_summary"
 CONTEXT_IDS: Final = f"{CONTEXTS}::test_ids_that_hold_a_secret_are_refused"
@@ -99,7 +100,15 @@ STREAMS: Final = (
         "planes/trails.py",
         "clean = harness.clean_one(text).text",
         "clean = text",
-        (f"{PLANE}::test_a_secret_behind_one_that_grew_into_something_else_is_taken_out",),
+        (f"{DELTAS}::test_a_secret_behind_one_that_is_none_any_more_is_caught",),
+    ),
+    Mutation(
+        "stream-open-secret",
+        "the memory of a secret that may go on with the next delta",
+        "planes/trails.py",
+        "harness.clean_one(came).text == clean",
+        "False",
+        (f"{DELTAS}::test_what_follows_a_secret_in_one_piece_belongs_to_it",),
     ),
     Mutation(
         "stream-earlier-pieces",
@@ -182,6 +191,22 @@ def _unswept(name: str, removes: str, text: str, replacement: str, test: str) ->
 
 SWEEPING: Final = (
     Mutation(
+        "sweep-planes",
+        "the sweep of the planes with that of the field",
+        "field/field.py",
+        "structs.replace(swept, planes=await self._planes.sweep())",
+        "swept",
+        (FIELD_SWEPT,),
+    ),
+    Mutation(
+        "sweep-streams",
+        "the sweep of the planes",
+        "field/planes.py",
+        "await sweep_planes(self.streams) if await self._store.bytes_used() else",
+        "",
+        (FIELD_SWEPT,),
+    ),
+    Mutation(
         "plane-sweep-search",
         "the search for late secrets in snapshots and messages",
         "planes/trails.py",
@@ -250,7 +275,26 @@ SWEEPING: Final = (
         "the scouring of pages and journals that still hold what was swept",
         "await streams.scour()",
         "pass",
-        f"{SWEPT}::test_no_byte_of_the_file_holds_what_was_swept",
+        f"{PLANE}::test_no_byte_of_an_open_file_holds_what_was_swept",
+    ),
+)
+
+REMEMBERING: Final = (
+    Mutation(
+        "remembered-texts",
+        "the cleaning of what is remembered of a run",
+        "field/remembering.py",
+        "content=group.texts[0], purpose=group.texts[1])",
+        "content=each.content)",
+        (f"{PLANE}::test_what_is_remembered_of_a_run_is_told_without_a_late_secret",),
+    ),
+    Mutation(
+        "remembered-search",
+        "the search for late secrets in what is remembered of a run",
+        "field/remembering.py",
+        "await asyncio.to_thread(harness.clean_groups, [[each.content, each.purpose] for each in found])",
+        "[type(group)([each.content] * 2, ()) for each in found for group in harness.clean_groups([[]])]",
+        (f"{PLANE}::test_what_is_remembered_of_a_run_is_told_without_a_late_secret",),
     ),
 )
 
@@ -338,4 +382,4 @@ CONTEXT: Final = (
     ),
 )
 
-PLANES: Final = (*NAMES, *STREAMS, *SWEEPING, *CONTEXT)
+PLANES: Final = (*NAMES, *STREAMS, *SWEEPING, *REMEMBERING, *CONTEXT)

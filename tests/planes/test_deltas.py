@@ -52,6 +52,19 @@ def test_however_a_text_is_cut_its_pieces_are_the_clean_text(kind: str, data: st
     assert "".join(_told(pieces, batches)) == HARNESS.clean_one(text).text
 
 
+@given(
+    parts=st.lists(
+        st.sampled_from([*SECRETS.values(), "word ", "née ", ".", "[", "]", "\n", " ", MARKER]), max_size=12
+    ),
+    size=st.integers(1, 30),
+    batch=st.integers(1, 9),
+)
+def test_secrets_in_any_company_leave_nothing_to_be_found(parts: list[str], size: int, batch: int) -> None:
+    text = "".join(parts)
+    stored = _told([text[at : at + size] for at in range(0, len(text), size)], batch)
+    assert HARNESS.clean_one("".join(stored)).found == ()
+
+
 def _told(pieces: list[str], batch: int) -> list[str]:
     """What is stored when so many deltas come at a time."""
     trail, stored = StreamTrail(), list[str]()

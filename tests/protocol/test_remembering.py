@@ -21,10 +21,11 @@ from fieldstone.core.errors import (
     RateLimited,
     RunNotFound,
 )
-from fieldstone.core.requests import Compact, CompactFilter, Message, Register
+from fieldstone.core.events import UnitRecorded
+from fieldstone.core.requests import Compact, CompactFilter, Message, Record, Register, Retract
 from fieldstone.core.streams import StreamEvent
 from fieldstone.core.transcripts import Run, TextPart
-from fieldstone.core.units import MemoryUnit, Relation
+from fieldstone.core.units import Confidence, Intent, MemoryUnit, Relation
 from fieldstone.field.field import LocalField
 from fieldstone.field.opening import open_local
 from fieldstone.field.remembering import RememberedUnit, Remembering
@@ -64,7 +65,7 @@ class Scene(NamedTuple):
     async def units(self) -> list[MemoryUnit]:
         """All that were recorded, by the log."""
         events = [line.entry.event for line in (await self.field.log(limit=1_000)).entries]
-        return [await self.field.unit(event.id) for event in events if hasattr(event, "relations")]
+        return [await self.field.unit(event.id) for event in events if isinstance(event, UnitRecorded)]
 
     async def contents(self) -> list[tuple[str, str]]:
         return [(unit.type, unit.content) for unit in await self.units()]
@@ -72,7 +73,7 @@ class Scene(NamedTuple):
 
 @pytest.fixture(params=["memory", "sqlite"])
 async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Scene]:
-    """A field with its planes, and ada and ben in it."""
+    """A field with its planes, with ada and ben in it, and eve, who may do everything."""
     clock, ids, opened = ManualClock(), SeededIds(), list[LocalField]()
     memory = request.param == "memory"
     store = MemoryStore(KEY)
@@ -97,6 +98,7 @@ async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     scene = await open_scene()
     for agent in ("ada", "ben"):
         await scene.field.send(Message("REGISTER", agent, Register(agent, "researcher")))
+    await scene.field.send(Message("REGISTER", "eve", Register("eve", "operator", authority=10)))
     yield scene
     await opened[0].close()
     await planes.close()
@@ -165,11 +167,13 @@ async def test_of_many_that_ask_at_the_same_time_one_records(scene: Scene) -> No
 
 async def test_what_was_cut_off_in_the_middle_is_completed(scene: Scene) -> None:
     run = await scene.told(*TALK)
-    caller = Caller("key-1", 10, frozenset({"ada"}), quota_units=1)
+    caller = Caller("key-1", 10, quota_units=1)
+    await scene.field.send(Message("REGISTER", "carl", Register("carl", "clerk"), caller=caller))
     with pytest.raises(RateLimited):
-        await Remembering(scene.field, caller).remember(THREAD, run.run_id, "ada")
+        await Remembering(scene.field, caller).remember(THREAD, run.run_id, "carl")
     assert await scene.contents() == FOUND[:1]
-    assert [each.is_new for each in await scene.remember(run)] == [False, True]
+    scene.clock.advance(2 * DAY_MS)
+    assert [each.is_new for each in await scene.remember(run, "carl")] == [False, True]
     assert await scene.contents() == FOUND
 
 
@@ -183,8 +187,9 @@ async def test_another_agent_that_asks_has_units_of_its_own(scene: Scene) -> Non
 async def test_what_was_archived_or_retracted_is_not_recorded_again(scene: Scene) -> None:
     run = await scene.told(*TALK)
     first = await scene.remember(run, session_id="planning")
+    await scene.field.send(Message("RETRACT", "ada", Retract(first[0].memory_unit_id, "It is too slow.")))
     archive = Compact("archive", CompactFilter(session_id="planning"))
-    await scene.field.send(Message("COMPACT", "ada", archive, caller=Caller(None, 10)))
+    await scene.field.send(Message("COMPACT", "eve", archive))
     scene.clock.advance(2 * DAY_MS)
     assert [each.memory_unit_id for each in await scene.remember(run)] == [each.memory_unit_id for each in first]
     assert await scene.contents() == FOUND
@@ -192,7 +197,6 @@ async def test_what_was_archived_or_retracted_is_not_recorded_again(scene: Scene
 
 async def test_what_was_purged_does_not_come_back(scene: Scene) -> None:
     run = await scene.told(*TALK)
-    await scene.field.send(Message("REGISTER", "eve", Register("eve", "operator", authority=10)))
     await scene.remember(run, session_id="planning")
     purge = Compact("purge", CompactFilter(session_id="planning", types=("decision",)))
     await scene.field.send(Message("COMPACT", "eve", purge))
@@ -214,11 +218,18 @@ async def test_only_the_types_that_are_asked_for_are_recorded_and_as_drafts_if_t
             await scene.remember(run, types=types)
 
 
-async def test_a_unit_recorded_by_hand_under_the_runs_id_is_left_alone(scene: Scene) -> None:
-    run = await scene.told(user("Nothing was decided."))
-    assert await scene.remember(run) == ()
+async def test_a_unit_recorded_by_hand_under_the_runs_id_counts_for_nothing(scene: Scene) -> None:
     run = await scene.told(*TALK)
-    assert len(await scene.remember(run)) == 2
+    kind, content = FOUND[1]
+    intent, confidence = Intent("keep it", task_id=run.run_id), Confidence(0.9, "I was there")
+    await scene.field.send(Message("RECORD", "ada", Record("committed", kind, content, intent, confidence)))
+    assert [each.is_new for each in await scene.remember(run)] == [True, True]
+
+
+async def test_a_run_in_which_nothing_was_decided_or_found_leaves_nothing(scene: Scene) -> None:
+    run = await scene.told(user("Hello."), delta("How are you?"), finished())
+    assert await scene.remember(run) == ()
+    assert await scene.units() == []
 
 
 @pytest.mark.parametrize("end", ["open", "failed", "cancelled", "superseded"])

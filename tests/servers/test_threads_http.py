@@ -227,6 +227,7 @@ async def test_nothing_but_what_the_routes_name_is_found(live: Live) -> None:
         ({"selections": '["a"]'}, "selections"),
         ({"selections": '{"a": 1}'}, "selections"),
         ({"ids": "a,b"}, "ids"),
+        ({"ids": json.encode(["m"] * 1_001).decode()}, "ids"),
         ({"after": "not-a-cursor"}, "after"),
         ({"limit": "-1"}, "limit"),
     ],

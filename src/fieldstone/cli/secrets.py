@@ -139,6 +139,9 @@ def sweep(where: Where, as_json: bool) -> None:
     click.echo(
         f"{swept.texts:,} texts looked at, {swept.replaced:,} rewritten; {', '.join(swept.secrets) or 'nothing found'}"
     )
+    planes = swept.planes
+    if planes.events or planes.snapshots or planes.messages:
+        click.echo(f"Of runs: {planes.events:,} events and {planes.messages:,} messages rewritten.")
     if swept.residue != "none":
         click.echo("A reader of an older state is open: what is left in the journal goes when it ends.", err=True)
 

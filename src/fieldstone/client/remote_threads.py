@@ -195,8 +195,8 @@ class RemoteThreads:
         return await self._ask("POST", "/v1/reconcile", Reconciliation, content=body, timeout=LONG_TIMEOUT)
 
     async def compact(self, stream: str, *, dry_run: bool = False, keep_events: int = 0) -> StreamCompaction:
-        body = json.encode({"dryRun": dry_run} | ({"keepEvents": keep_events} if keep_events else {}))
-        path = f"/v1/streams/{quote(stream, safe='')}/compact"
+        body = json.encode({"dryRun": dry_run, "keepEvents": keep_events})
+        path = f"/v1/streams/{_segment(stream)}/compact"
         return await self._ask("POST", path, StreamCompaction, content=body, timeout=LONG_TIMEOUT)
 
     async def compact_all(self, retention: StreamRetention, *, dry_run: bool = False) -> Sequence[RetainedStream]:
@@ -231,11 +231,16 @@ class RemoteRecalls:
 
 
 def _path(thread: str) -> str:
-    return f"/v1/threads/{quote(thread, safe='')}"
+    return f"/v1/threads/{_segment(thread)}"
 
 
 def _run_path(thread: str, run_id: str) -> str:
-    return f"{_path(thread)}/runs/{quote(run_id, safe='')}"
+    return f"{_path(thread)}/runs/{_segment(run_id)}"
+
+
+def _segment(name: str) -> str:
+    """Any name as one part of a path. Dots are written out: two of them would lead up."""
+    return quote(name, safe="").replace(".", "%2E")
 
 
 def _said(query: Mapping[str, Any]) -> dict[str, str]:

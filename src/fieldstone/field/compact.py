@@ -26,6 +26,7 @@ from fieldstone.field.idempotency import Fingerprint, used_before
 from fieldstone.field.purging import Forget, Purge
 from fieldstone.field.reads import Reads
 from fieldstone.field.rehearsal import rehearse
+from fieldstone.field.requoting import Requoting
 from fieldstone.field.scouring import Scouring
 from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
@@ -72,6 +73,7 @@ class Compactions:
         self._compacting = Compacting(
             state, self.archive, self._purge, distilling, lambda: rehearse(state, reads, clock), clock, ids
         )
+        self.requoting = Requoting(state, writer, self._compacting, ids)
         self._turns = asyncio.Lock()  # compactions of memories wait for each other
         self._foreseeing = asyncio.Lock()
         self._task: asyncio.Task[Compacted] | None = None
@@ -235,6 +237,7 @@ class Compactions:
 
     async def resume(self) -> None:
         """One that was under way when the process ended is planned again, from its event, and goes on by itself."""
+        await self.requoting.catch_up()
         imported = await self._state.store.marks.get(IMPORTED)
         for row in await self._state.store.views.compactions():
             if row.state == "running" and row.seq > imported:  # what another field was about to do is not ours to do
@@ -324,6 +327,7 @@ class Compactions:
         if self._task is not None and not self._task.done():
             self._compacting.interrupt()
             await asyncio.wait([self._task])
+        await self.requoting.close()
 
     async def _earlier(self, fingerprint: Fingerprint | None) -> "Remembered | None":
         """What became of the same message when it came before."""

@@ -241,7 +241,7 @@ class Compacting:
             if running.stops:
                 return
             stored = await self._state.store.texts.get(seqs)
-            quoting = await self._unguarded(running, self._quoting(seqs) - going)
+            quoting = await self._unguarded(running, self.quoting(seqs) - going)
             remade = [await self._remade(running.entry, running.id, unit, going | quoting) for unit in sorted(quoting)]
             work = Purging(running.entry, [*seqs, *sorted(quoting)], [one for one in remade if one], reasons)
             await self._purge.put(work)
@@ -254,7 +254,7 @@ class Compacting:
         """These go now, whatever compaction is under way, and with them what quotes them; how many went."""
         going = set(units)
         guarded = {guard.unit for guard in self._state.guards}
-        quoting = self._quoting(units) - going - guarded
+        quoting = self.quoting(units) - going - guarded
         run = self._ids.compaction()
         remade = [await self._remade(None, run, unit, going | quoting) for unit in sorted(quoting)]
         reasons = await reasons_in(self._state.store.log, self._taken_back(units))
@@ -295,7 +295,7 @@ class Compacting:
         ]
         return syntheses - guarded.keys()
 
-    def _quoting(self, units: Sequence[int]) -> set[int]:
+    def quoting(self, units: Sequence[int]) -> set[int]:
         """Syntheses of the Field's own that quote one of these, and those that quote them."""
         field_agent = self._state.agents.get(FIELD_AGENT_ID)
         found: set[int] = set()
@@ -317,6 +317,10 @@ class Compacting:
     async def _remade(self, compaction: int | None, run: str, synthesis: int, going: set[int]) -> Synthesizing | None:
         """The same synthesis from what is left of its originals; None where nothing is."""
         originals = [unit for unit in self._state.relations.elaborated_by(synthesis) if unit not in going]
+        return await self.made_from(originals, compaction, run)
+
+    async def made_from(self, originals: Sequence[int], compaction: int | None, run: str) -> Synthesizing | None:
+        """A synthesis of units that are archived already; None where nothing of them is to be said."""
         rows = await self._state.store.views.units(originals)
         left = [seq for seq in originals if rows[seq].purged_seq is None]
         if not left:

@@ -6,7 +6,7 @@ from typing import Final, NoReturn, Protocol, assert_never
 
 import numpy as np
 import structlog
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from fieldstone.audit.verify import Progress, Verification, verify
 from fieldstone.compaction.extractive import Extractive
@@ -79,7 +79,7 @@ from fieldstone.field.writer import Landed, Outcome, Writer
 from fieldstone.ports.lease import Holder
 from fieldstone.ports.planes import PlaneStore
 from fieldstone.ports.store import Place, Store
-from fieldstone.ports.views import ConflictRow, UnitRow
+from fieldstone.ports.views import Change, ConflictRow, UnitRow
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.projections.text_follower import TextFollower
 from fieldstone.redact import Harness
@@ -139,7 +139,7 @@ class LocalField:
             clock,
             ids,
             options.rules,
-            self._follower.follow,
+            self._landed,
             self._finish if self._follows(models) else None,
             self._recover,
             refuse_secrets=options.refuse_secrets,
@@ -461,7 +461,8 @@ class LocalField:
     async def sweep(self, progress: Progress = lambda done: None, caller: Caller = LOCAL) -> Swept:
         """Clear secrets that became known late from every text that is stored."""
         self.require(caller, "sweep")
-        return await self._sweeping.sweep(progress)
+        swept = await self._sweeping.sweep(progress)
+        return swept if self._planes is None else structs.replace(swept, planes=await self._planes.sweep())
 
     async def scrubbed(self, text: str) -> str:
         """A text that is about to leave in an error, without what this tenant calls a secret."""
@@ -542,6 +543,10 @@ class LocalField:
         """Nothing that the process holds of these units is kept, or written later."""
         self._detecting.forget_texts()
         await self._meanings.forget(units)
+
+    def _landed(self, changes: Sequence[Change], texts: Mapping[int, UnitTexts]) -> None:
+        self._follower.follow(changes, texts)
+        self._compactions.requoting.notice(changes)
 
     async def _finish(self, landed: Sequence[Landed], outcomes: list[Outcome], texts: Mapping[int, UnitTexts]) -> None:
         await self._following.finish(landed, outcomes, texts)

@@ -11,6 +11,7 @@ from fieldstone.planes.delivery import Delivery
 from fieldstone.planes.reconcile import Reconcile
 from fieldstone.planes.runs import Runs
 from fieldstone.planes.streams import Streams
+from fieldstone.planes.sweeping import PlanesSwept, sweep_planes
 from fieldstone.planes.transcript import ThreadRecalls, Transcript
 from fieldstone.ports.planes import PlaneStore
 from fieldstone.ports.world import Clock, Ids
@@ -42,6 +43,10 @@ class Planes:
         """What was cut off goes on in the background. Where there never was a run, nothing is made for it."""
         if await self._store.bytes_used():
             self.streams.resume()
+
+    async def sweep(self) -> PlanesSwept:
+        """Clear secrets that became known late from events, snapshots and messages."""
+        return await sweep_planes(self.streams) if await self._store.bytes_used() else PlanesSwept(0, 0, 0)
 
     async def close(self) -> None:
         self.delivery.close()

@@ -35,6 +35,7 @@ from fieldstone.field.scouring import Scouring
 from fieldstone.field.state import FieldState
 from fieldstone.field.work import NO_ANSWER, Wordless
 from fieldstone.field.writer import Writer
+from fieldstone.planes.sweeping import PlanesSwept
 from fieldstone.ports.log import StoredText
 from fieldstone.ports.text_index import Document
 from fieldstone.projections.text_follower import TextFollower, searchable
@@ -55,6 +56,7 @@ class Swept(Struct, frozen=True):
     answers_forgotten: int
     secrets: tuple[str, ...]
     residue: str
+    planes: PlanesSwept = PlanesSwept(0, 0, 0)  # of runs and transcripts
 
 
 class _Found(Struct, frozen=True):

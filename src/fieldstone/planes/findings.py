@@ -33,23 +33,23 @@ _ALREADY: Final = (
 _LABEL: Final = re.compile(
     r"(?i)(?:\*\*|__)?(?:(?P<decision>(?:final )?decision|decided)"
     r"|(?P<finding>(?:key |main )?finding|root cause|conclusion))(?:\*\*|__)? ?: ?(?:\*\*|__)? ?(?=\S)"
+    r"(?!(?:none|no|not yet|tbd|n/a|open|pending|unclear|unknown|undecided)\b)"
 )
 _DECIDED: Final = re.compile(
-    rf"(?i)\b(?:we|i|you|they|the (?:team|group|board|user|customer|client|owner|council|committee)){_ALREADY} "
-    r"(?:(?:decided|agreed|opted)(?= (?:to|on|that|against|for|not to)\b)|settled on\b|chose\b|picked\b)"
+    r"(?i)(?<!that )(?<!what )(?<!which )(?<!how )(?<!why )(?<!where )"
+    rf"\b(?:we|i|you|they|the (?:team|group|board|user|customer|client|owner|council|committee)){_ALREADY} "
+    r"(?:(?:decided|agreed|opted)(?= (?:to|on|that|against|for|not to)\b)|settled on\b|chose\b)"
     r"|\bit (?:was|is|has been) (?:decided|agreed)(?= (?:to|that|not to)\b)"
     r"|\b(?:the|our|my)(?: final)? decision (?:is|was)(?= (?:to|that|against|not to)\b)"
     r"|\b(?:we(?:[’']ll| will| shall)|let[’']s|let us) (?:go with|stay with|stick with|settle on)\b"
 )
 # A user who says so decides; a model that says so tells what it does next.
-_DECIDED_BY_USER: Final = re.compile(
-    r"(?i)\b(?:we(?:[’']ll| will| shall)|let[’']s|let us) (?:use|keep|drop|switch to|move to)\b"
-)
+_DECIDED_BY_USER: Final = re.compile(r"(?i)\b(?:we(?:[’']ll| will| shall)|let[’']s|let us) (?:use|switch to|move to)\b")
 _FOUND: Final = re.compile(
     rf"(?i)\b(?:we|i|you|they|the (?:team|tests?|logs?|measurements?|benchmarks?|profiler|traces?|results?|data"
     rf"|analysis|investigation|experiments?|reports?|figures)){_ALREADY} "
     r"(?:found(?: out)?|discovered|confirmed|verified|established|measured|observed|proved|proves?|shows?|showed|shown"
-    r"|revealed|reveals?) that\b"
+    r"|revealed|reveals?) that\b(?! (?:same|one|kind|sort|very)\b)"
     r"|\bit turn(?:s|ed) out that\b|\bturned out to be\b"
     r"|\bthe (?:root |real |actual )?cause (?:of [^,;:?]{1,80} )?(?:is|was)\b|\b(?:is|was|are|were) caused by\b"
 )

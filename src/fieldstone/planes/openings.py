@@ -116,9 +116,14 @@ def _of_what_is_said(text: str) -> Iterator[int]:
             yield len(text) - len(near) + said.start(1)
 
 
-def goes_on_behind(marker: str, rest: str) -> bool:
-    """Whether a secret that was found may go on: nothing has ended the token, or a private key has another line."""
-    return not rest.strip(TOKEN) or (marker == _KEY_MARKER and _KEY_REST.fullmatch(rest) is not None)
+def goes_on(marker: str, secret: str, rest: str) -> bool:
+    """Whether a secret that was found may go on behind itself.
+
+    Nothing has ended the token; or a private key has another line; or what was taken for a token's end begins one.
+    """
+    if not rest.strip(TOKEN) or (marker.endswith(_KEY_MARKER) and _KEY_REST.fullmatch(rest)):
+        return True
+    return _KEY_BEGIN in secret and _KEY_END not in rest and len(rest) <= KEY_HEAD_MAX
 
 
 def _literals_of(pattern: str) -> set[str]:

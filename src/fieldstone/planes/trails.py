@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from fieldstone.core.errors import InvalidPayload
 from fieldstone.core.streams import REASONING, TEXT_DELTA, StreamEvent
 from fieldstone.core.text import CleanText
-from fieldstone.planes.openings import TOKEN, Literals, goes_on_behind, opening
+from fieldstone.planes.openings import TOKEN, Literals, goes_on, opening
 from fieldstone.redact import Harness
 
 DELTAS: Final = {TEXT_DELTA: "delta", REASONING: "text"}  # the kinds that stream a text, and where it stands
@@ -30,7 +30,9 @@ RAW_CHARACTERS_MAX: Final = 64 * 1024
 CONTEXT_CHARACTERS: Final = 256
 DEPTH_MAX: Final = 64
 
-_MARKER: Final = re.compile(r"\[REDACTED:[^\[\]<>\r\n]{1,200}?\]")
+# Those that touch stand for one region: where in it one secret ends and the next begins is not told.
+_MARKERS: Final = re.compile(r"(?:\[REDACTED:[^\[\]<>\r\n]{1,200}?\])+")
+_STARTS_MAX: Final = 16
 
 
 class Piece(NamedTuple):
@@ -189,7 +191,7 @@ def _swallow(run: _Run) -> None:
 
 
 def _ends_with_marker(text: str) -> bool:
-    return text.endswith("]") and any(found.end() == len(text) for found in _MARKER.finditer(text, len(text) - 220))
+    return text.endswith("]") and any(found.end() == len(text) for found in _MARKERS.finditer(text))
 
 
 def _settle(harness: Harness, run: _Run, text: str, clean: CleanText) -> dict[int, str]:
@@ -201,12 +203,11 @@ def _settle(harness: Harness, run: _Run, text: str, clean: CleanText) -> dict[in
         run.after = _trimmed(OpenText(text, (*before.pieces, *new)))
         return {}
     sizes = [*(piece.size for piece in before.pieces), *map(len, run.texts)]
-    regions = _regions(text, clean)
-    if before.raw and not any(each.start <= before.raw.start and each.end >= before.raw.end for each in regions):
+    if before.raw and not _covers(clean, text, before.raw):
         # It was found to be a secret, and readers were told so: that does not change with what follows.
         text, sizes = _with_marker(text, sizes, before.raw)
         clean = harness.clean_one(text).text
-        regions = _regions(text, clean)
+    regions, raw = _aligned(harness, text, clean)
     parts = _cut(clean, sizes, regions)
     changed: dict[int, str] = {}
     pieces: list[Piece] = []
@@ -220,12 +221,59 @@ def _settle(harness: Harness, run: _Run, text: str, clean: CleanText) -> dict[in
         pieces.append(Piece(seq, "", part, 0))
     run.clean = clean
     is_swallowing = before.was_read_back and not any(run.texts)
-    run.after = _trimmed(_kept_open(text, sizes, regions, clean, pieces)._replace(was_read_back=is_swallowing))
+    after = _with_raw(text, sizes, regions, clean, pieces) if raw else _as_stored(clean, pieces)
+    run.after = _trimmed(after._replace(was_read_back=is_swallowing))
     return changed
 
 
+def _covers(clean: str, text: str, raw: Raw) -> bool:
+    """Whether a marker stands for at least this region of the text."""
+    if not clean.startswith(text[: raw.start]):
+        return any(each.start <= raw.start and each.end >= raw.end for each in _regions(text, clean))
+    marker = _MARKERS.match(clean, raw.start)
+    if marker is None:
+        return False
+    behind = clean[marker.end() :]
+    return _MARKERS.search(behind) is not None or len(text) - len(behind) >= raw.end
+
+
+def _aligned(harness: Harness, text: str, clean: str) -> tuple[list[Raw], bool]:
+    """What markers stand for in the text, by its offsets; and whether the last one is a secret that may go on.
+
+    Of that one the place has to be right: what is kept as it came must give the same clean text again.
+    """
+    last = next(reversed(list(_MARKERS.finditer(clean))), None) if text != clean else None
+    if last is not None and text.endswith(clean[last.end() :]):
+        ahead, behind = clean[: last.start()], clean[last.end() :]
+        end = len(text) - len(behind)
+        for start in _starts(text, ahead, end):
+            secret = text[start:end]
+            if secret == last[0] or len(secret) > RAW_CHARACTERS_MAX or not goes_on(last[0], secret, behind):
+                continue
+            if harness.clean_one(ahead + text[start:]).text == clean:
+                return [*_regions(text[:start], ahead), Raw(start, end, last[0])], True
+    return _regions(text, clean), False
+
+
+def _starts(text: str, ahead: str, end: int) -> Iterator[int]:
+    """Where behind a clean text the next secret may begin."""
+    before = next(reversed(list(_MARKERS.finditer(ahead))), None)
+    if before is None:
+        if text.startswith(ahead):
+            yield len(ahead)
+        return
+    literal = ahead[before.end() :]
+    at = before.start()  # no marker is shorter than what it stands for by more than this
+    for _ in range(_STARTS_MAX):
+        at = text.find(literal, max(0, min(at, end)))
+        if at < 0 or at + len(literal) > end:
+            return
+        yield at + len(literal)
+        at += 1
+
+
 def _regions(text: str, clean: str) -> list[Raw]:
-    """What markers stand for in the text, by its offsets: the parts of the text around them are found in it in order.
+    """What markers stand for in the text: its parts around them are found in it in order.
 
     Where a part could be found in two places it does not matter which: all the pieces together are the clean text.
     """
@@ -233,18 +281,21 @@ def _regions(text: str, clean: str) -> list[Raw]:
         return []
     regions: list[Raw] = []
     at = done = 0
-    markers = list(_MARKER.finditer(clean))
+    markers = list(_MARKERS.finditer(clean))
     for index, marker in enumerate(markers):
         at += marker.start() - done
         done = marker.end()
-        following = markers[index + 1].start() if index + 1 < len(markers) else len(clean)
-        behind = clean[done:following]
-        end = text.find(behind, at) if index + 1 < len(markers) else len(text) - len(behind)
+        is_last = index + 1 == len(markers)
+        behind = clean[done:] if is_last else clean[done : markers[index + 1].start()]
+        if text.startswith(marker[0] + behind, at):  # it came with the text, or stands there already
+            at += len(marker[0])
+            continue
+        end = len(text) - len(behind) if is_last else text.find(behind, at)
         if end < at or not text.startswith(behind, end):
             return [Raw(0, len(text), clean)]  # rewritten in a way that is not told by its markers
         regions.append(Raw(at, end, marker[0]))
         at = end
-    return regions if markers else [Raw(0, len(text), clean)]
+    return regions if len(text) - at == len(clean) - done else [Raw(0, len(text), clean)]
 
 
 def _with_marker(text: str, sizes: Sequence[int], raw: Raw) -> tuple[str, list[int]]:
@@ -282,23 +333,20 @@ def _ends(sizes: Sequence[int], regions: Sequence[Raw]) -> list[int]:
     return ends
 
 
-def _kept_open(
-    text: str, sizes: Sequence[int], regions: Sequence[Raw], clean: str, pieces: Sequence[Piece]
-) -> OpenText:
-    """The text as it is stored, but for a secret at its end that may go on."""
-    last = regions[-1] if regions else None
-    if last is None or last.end - last.start > RAW_CHARACTERS_MAX or not _may_go_on(last, text):
-        return OpenText(clean, tuple(piece._replace(size=len(piece.stored)) for piece in pieces))
-    ends = _ends(sizes, regions[:-1])
+def _as_stored(clean: str, pieces: Sequence[Piece]) -> OpenText:
+    return OpenText(clean, tuple(piece._replace(size=len(piece.stored)) for piece in pieces))
+
+
+def _with_raw(text: str, sizes: Sequence[int], regions: Sequence[Raw], clean: str, pieces: Sequence[Piece]) -> OpenText:
+    """The text as it is stored, but for the last region, which is as it came."""
+    *before, last = regions
+    ends = _ends(sizes, before)
     starts = [0, *ends[:-1]]
-    [start] = _ends([last.start], regions[:-1])
-    came = clean[:start] + text[last.start :]
+    [start] = _ends([last.start], before)
     sized = [piece._replace(size=end - at) for piece, at, end in zip(pieces, starts, ends, strict=True)]
-    return OpenText(came, tuple(sized), Raw(start, start + last.end - last.start, last.marker))
-
-
-def _may_go_on(region: Raw, text: str) -> bool:
-    return text[region.start : region.end] != region.marker and goes_on_behind(region.marker, text[region.end :])
+    return OpenText(
+        clean[:start] + text[last.start :], tuple(sized), Raw(start, start + last.end - last.start, last.marker)
+    )
 
 
 def _trimmed(text: OpenText) -> OpenText:
@@ -327,7 +375,7 @@ def _cut_at(text: OpenText) -> int:
     gap = max(came.rfind(" ", 0, cut), came.rfind("\n", 0, cut)) + 1
     cut = max(gap, cut - TOKEN_CHARACTERS_MAX)
     # A marker is not cut in two: the halves would be plain text.
-    for marker in _MARKER.finditer(came, max(0, cut - 220), cut + 220):
+    for marker in _MARKERS.finditer(came):
         if marker.start() < cut < marker.end():
             return marker.start()
     return cut

@@ -1,5 +1,6 @@
 """Units and conflicts as agents see them: rows, texts and names put together."""
 
+import functools
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -98,7 +99,12 @@ class Reading:
 
 def timestamp(at_ms: int) -> str:
     """RFC 3339 with milliseconds and Z."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
+    return f"{_second(at_ms // 1_000)}.{at_ms % 1_000:03d}Z"
+
+
+@functools.lru_cache(4_096)  # a replay has thousands of events of one second, and strftime takes longer than the rest
+def _second(at_s: int) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _confidence(row: UnitRow, said: UnitTexts | None, texts: dict[int, StoredText]) -> Confidence | None:

@@ -270,7 +270,10 @@ THREAD_HANDLERS: Final[dict[str, Handler]] = {
     "retain_streams": threads.retain_streams,
 }
 
-# For the OpenAPI document: fields of the query that only these routes have, and an example of each body.
+# For the OpenAPI document: bodies that need not be there, answers that are server-sent events, fields of the query that
+# only these routes have, and an example of each body.
+OPTIONAL_BODIES: Final = frozenset({"begin_run", "reconcile", "retain_streams"})
+EVENT_STREAMS: Final = frozenset({"follow_stream"})
 QUERY_FIELDS: Final[dict[str, dict[str, Any]]] = {
     "after": {"type": "string"},  # a seq, or the `next` of an answer
     "before": {"type": "string"},
