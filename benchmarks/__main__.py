@@ -14,12 +14,16 @@ from benchmarks.corpus import write_rows_file
 from benchmarks.distil import measure_distil
 from benchmarks.figures import Figure, Report
 from benchmarks.http import measure_http
+from benchmarks.memory_host import measure_memory_host
 from benchmarks.peers import measure_peers
 from benchmarks.peers.environment import ROOT, fresh_install_mb, mem0_installed_mb
 from benchmarks.quality import measure_quality
+from benchmarks.recall import measure_recall
 from benchmarks.record import Rates, measure_record
 from benchmarks.redaction import measure_redaction
 from benchmarks.scale import SIZES, measure_scale
+from benchmarks.streams import measure_streams
+from benchmarks.threads import measure_threads
 from benchmarks.vectors import measure_vectors
 
 PARTS = (
@@ -33,7 +37,11 @@ PARTS = (
     "contradictions",
     "distil",
     "compaction",
+    "recall",
     "redaction",
+    "memory",
+    "streams",
+    "threads",
     "size",
 )
 DATA = ROOT.parent / "shared" / "data"  # not ours to publish: what is not there is skipped
@@ -61,6 +69,8 @@ def main() -> None:
         measure_contradictions(report, arguments.data)
     if "distil" in parts:
         measure_distil(report, arguments.data)
+    if "recall" in parts:
+        measure_recall(report, arguments.data)
     if "redaction" in parts:
         measure_redaction(report)
     if "size" in parts:
@@ -85,6 +95,12 @@ def _stores(report: Report, parts: Sequence[str], sizes: Sequence[int]) -> None:
             measure_vectors(report, work_dir, sizes=sizes)
         if "compaction" in parts:
             measure_compaction(report, work_dir, large=sizes == SIZES)
+        if "memory" in parts:
+            measure_memory_host(report, work_dir)
+        if "streams" in parts:
+            measure_streams(report, work_dir, large=sizes == SIZES)
+        if "threads" in parts:
+            measure_threads(report, work_dir, large=sizes == SIZES)
         if "scale" in parts:
             measure_scale(report, work_dir, sizes=sizes)
 

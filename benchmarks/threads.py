@@ -47,6 +47,7 @@ PROCESSES = 4
 APPENDS = 300
 
 WAIT_MS_MAX = 50.0
+QUIET_S = 5.0
 PAUSE_S = 0.002  # between two looks: one that is always waiting would only measure itself
 MESSAGE_DELTAS = 1_000
 
@@ -267,26 +268,39 @@ async def _truncation(report: Report, folder: Path, *, length: int) -> None:
         for _ in range(0, length, MESSAGE_DELTAS):
             await planes.streams.append(STREAM, [*deltas, StreamEvent(STEP_FINISHED, {"stepIndex": 0})])
         await planes.streams.append("run:short", deltas[:MISSED])
-        done = asyncio.Event()
         looks: dict[str, Look] = {
             "an append": lambda: planes.streams.append("run:live", deltas[:MISSED]),
             "a read": lambda: planes.streams.read("run:short", limit=MISSED),
         }
-        watches = {what: asyncio.create_task(_watch(look, done)) for what, look in looks.items()}
+        quiet = await _beside(looks, asyncio.sleep(QUIET_S))
         started = time.perf_counter()
-        compacted = await planes.streams.compact(STREAM)
-        await planes.streams.settled()
+        busy = await _beside(looks, _compact(planes.streams, length))
         took_s = time.perf_counter() - started
-        done.set()
-        _expect(compacted.eligible, length)
-        report.add(Figure(f"compaction of {length:,} events, from the snapshot to a file without them", took_s, "s"))
-        for what, watch in watches.items():
-            longest = f"longest wait of {what} while {length:,} events are compacted"
-            report.add(Figure(longest, max(await watch), "ms", bar=WAIT_MS_MAX, at_most=True))
+    report.add(Figure(f"compaction of {length:,} events, until the file holds none of them", took_s, "s"))
+    for what in looks:
+        meanwhile = f"{what} while {length:,} events are compacted"
+        p99, quiet_p99 = percentile(busy[what], 0.99), percentile(quiet[what], 0.99)
+        report.add(Figure(f"p99 of {meanwhile}", p99, "ms", "p99 without", quiet_p99))
+        report.add(Figure(f"longest wait of {what} in {QUIET_S:g} s without a compaction", max(quiet[what]), "ms"))
+        report.add(Figure(f"longest wait of {meanwhile}", max(busy[what]), "ms", bar=WAIT_MS_MAX, at_most=True))
+
+
+async def _compact(streams: Streams, length: int) -> None:
+    compacted = await streams.compact(STREAM)
+    await streams.settled()
+    _expect(compacted.eligible, length)
+
+
+async def _beside(looks: Mapping[str, Look], work: Awaitable[object]) -> dict[str, list[float]]:
+    """How long each look took while the work was done, in ms."""
+    done = asyncio.Event()
+    watches = {what: asyncio.create_task(_watch(look, done)) for what, look in looks.items()}
+    await work
+    done.set()
+    return {what: await watch for what, watch in watches.items()}
 
 
 async def _watch(look: Look, done: asyncio.Event) -> list[float]:
-    """How long each look took, in ms."""
     times = []
     while not done.is_set():
         times.append(await _ms(look))

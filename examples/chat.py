@@ -73,7 +73,10 @@ class Chat:
         self._max_tokens = max_tokens
 
     async def resume(self) -> None:
-        """A run that was cut off is committed as far as it came: every event that was shown is in the log."""
+        """A run that was cut off is committed as far as it came: every event that was shown is in the log.
+
+        One chat at a time has the thread, so a run that is still open was cut off.
+        """
         try:
             runs = await self._threads.runs(self._thread)
         except errors.ThreadNotFound:
@@ -133,9 +136,14 @@ class Chat:
             for found in await context.recall(hint):
                 print(f"{found.message.role}: {_text(found.message)}")
 
+    async def watch(self) -> None:
+        """The newest run, from its beginning and on as it comes, also if another process writes it."""
+        for run in await self._threads.runs(self._thread, limit=1):
+            await self._show_run(run)
+
     async def _answer(self, run: Any, history: list[Any], *more: dict[str, Any]) -> None:
         """Where the model refuses for length, the context is compacted and the model asked again."""
-        watching = asyncio.create_task(self._watch(run))
+        watching = asyncio.create_task(self._show_run(run))
         try:
             async with await self._context(history, *more) as context:
                 await context.generate(lambda _: self._stream(run, context.openai()))
@@ -153,8 +161,8 @@ class Chat:
         async for delta in self._model.answer(prompt):
             await self._threads.append(run, [_event("text-delta", delta=delta)])
 
-    async def _watch(self, run: Any) -> None:
-        """Shows the run as anybody can who follows its stream: from the log, without a gap, and without secrets."""
+    async def _show_run(self, run: Any) -> None:
+        """As anybody sees it who follows its stream: from the log, without a gap, and without secrets."""
         async for stored in self._threads.follow(run.stream_id):
             kind, payload = stored.event.kind, stored.event.payload
             if kind == "text-delta":
@@ -214,6 +222,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--db", default="chat.db", help="a file, or the address of a server")
     parser.add_argument("--thread", default="chat")
+    parser.add_argument("--watch", action="store_true", help="show the newest answer live, and do no more")
     parser.add_argument("--max-tokens", type=int, default=4_000, help="what a prompt may take")
     parser.add_argument("--url", default=env.get("OPENAI_BASE_URL"), help="an OpenAI-compatible endpoint")
     parser.add_argument("--model", default=env.get("OPENAI_MODEL", ""))
@@ -222,6 +231,9 @@ async def main() -> None:
     model = EndpointModel(options.url, options.model) if options.url else ScriptedModel(options.pause_ms)
     async with open_field(options.db) as field:
         chat = Chat(field, model, options.thread, options.max_tokens)
+        if options.watch:
+            await chat.watch()
+            return
         await chat.resume()
         while line := await asyncio.to_thread(sys.stdin.readline):
             if line.strip() == "/quit":

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 import httpx
 
 from tests.access.sessions import close_session, leave_session
-from tests.access.table import AUTHORITIES, LEAST, SEES_ALL, TELLS_ALL, TELLS_IDS, Route
+from tests.access.table import AUTHORITIES, NAMELESS, SEES_ALL, TELLS_ALL, TELLS_IDS, Route
 from tests.access.tower import Body, Holder, Tower, tower
 from tests.servers.live import message, unit
 
@@ -89,7 +89,7 @@ class Scene:
         """What stands in an answer that this holder must not see."""
         told = f"{answer.headers} {answer.text}"
         hidden = [ABROAD, *self.foreign_ids]
-        names_no_agent = route in LEAST
+        names_no_agent = route in NAMELESS
         sees_all = route in TELLS_ALL or (names_no_agent and authority >= SEES_ALL)
         if holder in self.outsiders.values() and not sees_all:
             hidden += [BEHIND_THE_DOOR, *(() if route in TELLS_IDS else self.vault_ids)]
@@ -140,8 +140,8 @@ class Scene:
 
 
 @asynccontextmanager
-async def played_scene() -> AsyncIterator[Scene]:
-    async with tower(embedder="none") as server:
+async def played_scene(*, conformance: bool = False) -> AsyncIterator[Scene]:
+    async with tower(embedder="none", conformance=conformance) as server:
         scene = Scene(server)
         await scene.build()
         yield scene

@@ -67,9 +67,6 @@ PUBLIC: Final[frozenset[Route]] = frozenset(
     {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/v1/openapi.json"), ("GET", "/.well-known/openwop")}
 )
 
-# Of the contract, and of a part that does not exist yet: no 501 either.
-LATER: Final[frozenset[Route]] = frozenset({("GET", "/.well-known/openwop")})
-
 # Requests that name no agent act with their key's authority.
 LEAST: Final[dict[Route, int]] = {
     ("GET", "/v1/field/status"): 2,
@@ -109,6 +106,66 @@ LEAST: Final[dict[Route, int]] = {
     ("GET", "/v1/retention/status"): 6,
 }
 
+# Streams and threads: read 2, write 4, delete 8, compaction of a stream 6. To remember a run is to record.
+# §9 does not name reconciling, which may end runs of others: ours, 8.
+PLANES: Final[dict[Route, int]] = {
+    ("GET", "/v1/streams/{id}"): 2,
+    ("DELETE", "/v1/streams/{id}"): 8,
+    ("GET", "/v1/streams/{id}/events"): 2,
+    ("POST", "/v1/streams/{id}/events"): 4,
+    ("GET", "/v1/streams/{id}/sse"): 2,
+    ("GET", "/v1/streams/{id}/snapshot"): 2,
+    ("POST", "/v1/streams/{id}/compact"): 6,
+    ("PUT", "/v1/streams/{id}/readers/{name}"): 4,
+    ("DELETE", "/v1/streams/{id}/readers/{name}"): 4,
+    ("GET", "/v1/threads"): 2,
+    ("DELETE", "/v1/threads/{thread}"): 8,
+    ("GET", "/v1/threads/{thread}/messages"): 2,
+    ("GET", "/v1/threads/{thread}/tree"): 2,
+    ("GET", "/v1/threads/{thread}/context"): 2,
+    ("PUT", "/v1/threads/{thread}/active"): 4,
+    ("GET", "/v1/threads/{thread}/runs"): 2,
+    ("POST", "/v1/threads/{thread}/runs"): 4,
+    ("GET", "/v1/threads/{thread}/runs/{run}"): 2,
+    ("POST", "/v1/threads/{thread}/runs/{run}/events"): 4,
+    ("POST", "/v1/threads/{thread}/runs/{run}/commit"): 4,
+    ("POST", "/v1/threads/{thread}/runs/{run}/fail"): 4,
+    ("POST", "/v1/threads/{thread}/runs/{run}/cancel"): 4,
+    ("POST", "/v1/threads/{thread}/runs/{run}/recover"): 4,
+    ("POST", "/v1/threads/{thread}/runs/{run}/remember"): 4,
+    ("POST", "/v1/reconcile"): 8,
+    ("POST", "/v1/retention/streams"): 6,
+}
+# What is not there cannot be recorded from: whoever may read is told so.
+FIRST_READS: Final[dict[Route, int]] = {("POST", "/v1/threads/{thread}/runs/{run}/remember"): 2}
+SOCKET: Final = "/v1/streams/ws"  # it reads streams: 2
+
+# OpenWOP's: memory entries read 2, write 4, forget 8; the event feed 0.
+MEMORY: Final[dict[Route, int]] = {
+    ("GET", "/v1/memory/{ref}"): 2,
+    ("POST", "/v1/memory/{ref}"): 4,
+    ("GET", "/v1/memory/{ref}/{id}"): 2,
+    ("DELETE", "/v1/memory/{ref}/{id}"): 4,
+    ("POST", "/v1/memory/{ref}/forget"): 8,
+    ("GET", "/v1/events"): 0,
+}
+
+# Only in the conformance mode. They do what the routes above do: write 4, compact 6, read 2.
+SEAMS: Final[dict[Route, int]] = {
+    ("POST", "/v1/test/memory/seed"): 4,
+    ("POST", "/v1/test/memory/compact"): 6,
+    ("POST", "/v1/host/sample/memory/distill"): 6,
+    ("POST", "/v1/host/sample/memory/consolidate"): 6,
+    ("POST", "/v1/runs"): 4,
+    ("GET", "/v1/runs/{id}"): 2,
+    ("GET", "/v1/runs/{id}/events"): 2,
+    ("GET", "/v1/runs/{id}/events/poll"): 2,
+}
+NO_SEAM: Final[Route] = ("POST", "/v1/runs/{id}")  # commands of a workflow engine: 404 to whoever has a key
+
+OPENWOP: Final[frozenset[Route]] = frozenset({*MEMORY, *SEAMS, NO_SEAM})  # errors are {error, message}
+NAMELESS: Final[dict[Route, int]] = {**LEAST, **PLANES, **MEMORY, **SEAMS}  # they name no agent
+
 # Each operation has its route; a route of messages takes them all, and each needs what it needs.
 MESSAGES: Final[Route] = ("POST", "/v1/messages")
 
@@ -124,5 +181,6 @@ def operation_route(operation: str) -> Route:
 
 
 def all_routes() -> frozenset[Route]:
+    """Of a server as it is started; the seams come on top where it is started for the conformance suite."""
     operations = {ask.operation for ask in ASKS} | set(LATER_OPERATIONS)
-    return frozenset({*PUBLIC, *LEAST, MESSAGES, *map(operation_route, operations)})
+    return frozenset({*PUBLIC, *LEAST, *PLANES, *MEMORY, MESSAGES, *map(operation_route, operations)})

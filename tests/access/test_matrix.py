@@ -1,6 +1,7 @@
 """Every operation and route × authority × session × tenant × credential, against the table of §9: no leak, no wrongful
 refusal, and what one must not see is as if it did not exist."""
 
+import re
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
@@ -9,8 +10,11 @@ import httpx
 import pytest
 from msgspec import json
 
+from fieldstone.backends.system import SystemIds
 from fieldstone.core.vocabulary import BUILT_OPERATIONS
+from fieldstone.profiles.openwop.discovery import HostFeatures
 from fieldstone.servers.http.app import HttpApp
+from fieldstone.servers.http.conformance import ConformanceRoutes
 from fieldstone.servers.http.gate import Gate
 from fieldstone.servers.http.routes import UNBUILT_ROUTES
 from tests.access import table
@@ -35,12 +39,21 @@ async def scene() -> AsyncIterator[Scene]:
 
 
 async def test_the_table_has_every_route_of_the_server_and_no_other(scene: Scene) -> None:
-    app = HttpApp(scene.tower.house.entrance, scene.tower.house.keys, Gate("127.0.0.1"), max_body_bytes=1_000)
-    served = {
-        (method, endpoint.template) for endpoint in app.endpoints for method in endpoint.methods if method != "HEAD"
+    host, seams = HostFeatures(), {*table.SEAMS, table.NO_SEAM}
+    assert served_routes(scene, host) == table.all_routes()
+    assert served_routes(scene, host, ConformanceRoutes(host, SystemIds())) == table.all_routes() | seams
+    without_host = served_routes(scene)
+    assert table.all_routes() - without_host == {*table.MEMORY, ("GET", "/.well-known/openwop")}
+
+
+def served_routes(
+    scene: Scene, host: HostFeatures | None = None, conformance: ConformanceRoutes | None = None
+) -> set[Route]:
+    house, gate = scene.tower.house, Gate("127.0.0.1")
+    app = HttpApp(house.entrance, house.keys, gate, max_body_bytes=1_000, host=host, conformance=conformance)
+    return {(method, endpoint.template) for endpoint in app.endpoints for method in endpoint.methods} - {
+        ("HEAD", endpoint.template) for endpoint in app.endpoints
     }
-    assert served - table.all_routes() == set()
-    assert table.all_routes() - served == table.LATER
 
 
 def test_the_table_has_every_operation_that_is_built() -> None:
@@ -357,6 +370,18 @@ async def test_what_is_not_built_says_so_to_whoever_has_a_key(scene: Scene, auth
         assert not scene.leaks(answer, holder, (method, path), authority)
 
 
+@pytest.mark.parametrize("authority", AUTHORITIES)
+async def test_the_seams_of_the_conformance_mode_are_no_addresses_of_a_server_that_is_not_in_it(
+    scene: Scene, authority: int
+) -> None:
+    holder = scene.outsiders[authority]
+    nothing = await scene.tower.request(holder, "GET", "/v1/test/no/such/seam")
+    assert (nothing.status_code, set(nothing.json())) == (404, {"error", "message"})
+    for method, path in (*table.SEAMS, table.NO_SEAM):
+        answer = await scene.tower.request(holder, method, path.replace("{id}", "some"), {"memoryRef": "some"})
+        assert (answer.status_code, answer.content) == (404, nothing.content), path
+
+
 # --- credentials ------------------------------------------------------------------------------------------------------
 
 
@@ -379,7 +404,7 @@ async def strangers(scene: Scene) -> dict[str, Holder | None]:
 
 
 @requirement("akashik:access:key-required")
-@pytest.mark.parametrize("route", sorted(table.all_routes() - PUBLIC), ids=named)
+@pytest.mark.parametrize("route", sorted({*table.all_routes(), *table.SEAMS, table.NO_SEAM} - PUBLIC), ids=named)
 async def test_without_a_good_key_every_route_says_the_same_and_nothing_else(
     scene: Scene, strangers: dict[str, Holder | None], route: Route
 ) -> None:
@@ -388,7 +413,7 @@ async def test_without_a_good_key_every_route_says_the_same_and_nothing_else(
     said = set()
     for stranger in strangers.values():
         for wanted in (scene.vault_ids[0], scene.foreign_unit, scene.foreign_key, UNKNOWN_ID):
-            answer = await scene.tower.request(stranger, method, path.replace("{id}", wanted), body)
+            answer = await scene.tower.request(stranger, method, re.sub(r"{\w+}", wanted, path), body)
             assert refused(answer) == (401, "UNAUTHENTICATED")
             assert answer.headers["www-authenticate"] == "Bearer"
             said.add(answer.content)
@@ -396,7 +421,7 @@ async def test_without_a_good_key_every_route_says_the_same_and_nothing_else(
 
 
 @requirement("akashik:access:key-required")
-@pytest.mark.parametrize("route", sorted(PUBLIC - table.LATER), ids=named)
+@pytest.mark.parametrize("route", sorted(PUBLIC), ids=named)
 async def test_the_public_routes_answer_anybody(
     scene: Scene, strangers: dict[str, Holder | None], route: Route
 ) -> None:

@@ -56,7 +56,9 @@ class Tower:
     async def request(self, holder: Holder | None, method: str, path: str, body: Any = None) -> httpx.Response:
         content = body if isinstance(body, bytes | None) else json.encode(body)
         headers = holder.headers if holder else {}
-        return await self.client.request(method, path, content=content, headers=headers)
+        asked = self.client.build_request(method, path, content=content, headers=headers)
+        answer = await self.client.send(asked, stream=True)
+        return await _told(answer)
 
     async def send(self, holder: Holder | None, operation: str, payload: Body, **envelope: Any) -> httpx.Response:
         agent = envelope.pop("agent_id", holder.agent if holder else "nobody")
@@ -78,12 +80,12 @@ class Tower:
 
 
 @asynccontextmanager
-async def tower(db: Path | str = "memory:", **settings: Any) -> AsyncIterator[Tower]:
+async def tower(db: Path | str = "memory:", *, conformance: bool = False, **settings: Any) -> AsyncIterator[Tower]:
     """One store for all tenants. Answers do not depend on how busy the machine is: nothing is late."""
     never_late = {"enrichment_timeout_ms": 60_000, "detection_timeout_ms": 60_000}
     given = Settings(**{"db": str(db), "port": 0, **never_late, **settings})
-    async with open_house(given) as house:
-        serving = await start(house.entrance, house.keys, given)
+    async with open_house(given, conformance=conformance) as house:
+        serving = await start(house.entrance, house.keys, given, house.host, house.conformance)
         try:
             async with httpx.AsyncClient(base_url=serving.url, timeout=30) as client:
                 yield Tower(house, client)
@@ -91,13 +93,24 @@ async def tower(db: Path | str = "memory:", **settings: Any) -> AsyncIterator[To
             await serving.stop()
 
 
+async def _told(answer: httpx.Response) -> httpx.Response:
+    """A stream that is followed has no end: the first piece stands for it."""
+    if answer.status_code != 200 or not answer.url.path.endswith("/sse"):
+        await answer.aread()
+        return answer
+    piece = await anext(answer.aiter_bytes())
+    await answer.aclose()
+    return httpx.Response(answer.status_code, headers=answer.headers, content=piece)
+
+
 def attunement(hint: str | None = None, **scope: Any) -> Body:
     return {"scope": {"role": "researcher", "max_units": 1_000, **scope}, "context_hint": hint}
 
 
 def refused(answer: httpx.Response) -> tuple[int, str]:
-    """Status and code of a refusal."""
-    return answer.status_code, answer.json()["code"]
+    """Status and code of a refusal, in either envelope."""
+    body: Body = answer.json()
+    return answer.status_code, body["code"] if "code" in body else body["error"].upper()
 
 
 def ids(attuned: Body) -> list[str]:

@@ -9,9 +9,10 @@ import click.testing
 import pytest
 
 from fieldstone import wiring
+from fieldstone.cli.threads import _drawn
 from fieldstone.client.threads import Threads
 from fieldstone.core.streams import StreamEvent
-from fieldstone.core.transcripts import Run
+from fieldstone.core.transcripts import Node, Run, Tree
 from tests.cli.running import answer, done, invoke, refused, served
 
 HERE = ("--db", "team.db")
@@ -128,7 +129,16 @@ def test_the_tree_goes_straight_down_the_active_path(forked: list[str]) -> None:
 
 def test_a_chain_whose_beginning_is_not_there_says_so() -> None:
     on_threads(lambda threads: told(threads, said("Later"), fork_from="msg-not-yet"))
+    on_threads(lambda threads: told(threads, said("First"), fork_from=None))
     assert "(behind msg-not-yet, which is not here)" in done("threads", "tree", "chat", *HERE)
+    [lost, first] = lines("threads", "show", "chat", "--branch", "all", *HERE)
+    assert "--branch all shows it" in refused("threads", "show", "chat", "--through", lost["id"], *HERE)
+    assert lines("threads", "show", "chat", "--through", first["id"], *HERE) == [first]
+
+
+def test_parents_that_lead_in_a_circle_are_drawn_once() -> None:
+    one, other = (Node(id, parent, "user", "run-1", "2026-01-31T08:00:00.000Z") for id, parent in ("ab", "ba"))
+    assert [line.split()[:2] for line in _drawn(Tree((one, other), "b"))] == [["*", "a"], ["*", "b"]]
 
 
 def test_an_unknown_thread_is_told_in_a_sentence(forked: list[str]) -> None:

@@ -5,6 +5,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,20 @@ def chat(folder: Path, *lines: str, options: tuple[str, ...] = (), env: dict[str
     return [line.strip() for line in ran.stdout.splitlines()]
 
 
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a server."""
+    serve = [sys.executable, "-m", "fieldstone", "serve", "--db", str(folder / "served.db"), "--port", "0"]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+        try:
+            assert found is not None
+            yield found.group()
+        finally:
+            process.terminate()
+
+
 def shown_until_killed(folder: Path, line: str, words: int) -> str:
     """What a chat had shown of its answer when it was killed; it says a word and then waits for the next."""
     with subprocess.Popen(
@@ -52,21 +68,22 @@ def shown_until_killed(folder: Path, line: str, words: int) -> str:
         process.stdin.write(f"{line}\n")
         process.stdin.flush()
         shown = ""
-        while shown.count(" ") < words:
-            shown += process.stdout.read(1)
+        while shown.count(" ") < words and (more := process.stdout.read(1)):
+            shown += more
         process.kill()
         return shown + process.stdout.read()
 
 
 def test_what_a_killed_chat_had_shown_is_there_without_a_gap_and_can_be_answered_again(tmp_path: Path) -> None:
-    whole = "Answer 1 to 'How are you today, my friend?': I have read 2 messages."
-    shown = shown_until_killed(tmp_path, "How are you today, my friend?", words=6)
+    line = f"Count with me: {' '.join(map(str, range(200)))}"  # at 20 a second there is time to kill it
+    whole = f"Answer 1 to {line!r}: I have read 2 messages."
+    shown = shown_until_killed(tmp_path, line, words=12)
     assert whole.startswith(shown.strip())
     assert len(shown) < len(whole)
 
     resumed, asked, answered, again = chat(tmp_path, "/history", "/again")
     assert resumed == "(resumed: the run that was cut off is committed)"
-    assert asked == "user: How are you today, my friend?"
+    assert asked == f"user: {line}"
     kept = answered.removeprefix("assistant: ")
     assert kept.startswith(shown.strip()), "all that was shown was durable"
     assert whole.startswith(kept), "and nothing is missing in between"
@@ -75,6 +92,23 @@ def test_what_a_killed_chat_had_shown_is_there_without_a_gap_and_can_be_answered
     assert chat(tmp_path, "/branches", "/switch 1", "/history")[-1] == f"assistant: {kept}"
     with open_field(str(tmp_path / "chat.db")) as field:
         assert [run.status for run in field.threads.runs("chat")] == ["committed", "committed"]
+
+
+def test_an_answer_is_watched_live_from_another_process(tmp_path: Path) -> None:
+    with served(tmp_path) as url:
+        talking = command("--db", url, "--pause-ms", "200")
+        with subprocess.Popen(
+            talking, cwd=tmp_path, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write("Hello.\n")
+            process.stdin.flush()
+            first = process.stdout.read(1)
+            watched = chat(tmp_path, options=("--db", url, "--watch"))  # ends with the answer
+            process.stdin.close()
+            shown = first + process.stdout.read()
+    assert watched == [shown.strip()] == ["Answer 1 to 'Hello.': I have read 2 messages."]
 
 
 def test_an_answer_is_given_again_and_the_chat_goes_on_from_either(tmp_path: Path) -> None:

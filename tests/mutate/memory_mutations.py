@@ -159,4 +159,23 @@ CONSOLIDATION: Final = (
     ),
 )
 
-MEMORIES: Final = (*PUTTING, *DISTILLATION, *DELETION, *CONSOLIDATION)
+REQUOTING: Final = (
+    Mutation(
+        "requoted-texts",
+        "the cleaning of a synthesis that is made anew without what was taken back",
+        "field/requoting.py",
+        "await self._anew.rows(desk), clean)",
+        "await self._anew.rows(desk), self.texts())",
+        (f"{MEMORY}::test_what_stands_for_entries_is_made_anew_without_a_late_secret",),
+    ),
+    Mutation(
+        "requoted-reason",
+        "the cleaning of the reason why a synthesis is taken back",
+        "field/requoting.py",
+        "ReasonText(why)",
+        "ReasonText(WHY)",
+        (f"{MEMORY}::test_the_reason_why_nothing_stands_for_entries_any_more_is_kept_without_a_secret",),
+    ),
+)
+
+MEMORIES: Final = (*PUTTING, *DISTILLATION, *DELETION, *CONSOLIDATION, *REQUOTING)

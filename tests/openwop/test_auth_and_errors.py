@@ -46,12 +46,13 @@ def test_every_route_needs_a_key(host: Host, route: Route) -> None:
     ids=lambda text: text[:20],
 )
 def test_a_credential_that_is_none_is_refused_and_never_repeated(host: Host, credential: str) -> None:
-    for route in ROUTES:
-        with httpx.Client(base_url=host.url, headers={"authorization": credential}) as client:
-            body = None if route.body is None else {"workflowId": "conformance-noop"}
-            refused = client.request(route.method, route.path.replace("{", "").replace("}", ""), json=body)
-        assert_error(refused, "unauthenticated")
-        assert credential.split()[-1] not in refused.text or credential.split()[-1] == "Bearer"
+    told_key = credential.removeprefix("Bearer").split()
+    with httpx.Client(base_url=host.url, headers={"authorization": credential}) as client:
+        for route in ROUTES:
+            path = route.path.replace("{", "").replace("}", "")
+            refused = client.request(route.method, path, json={} if route.method == "POST" else None)
+            assert_error(refused, "unauthenticated")
+            assert not [word for word in told_key if len(word) > 1 and word in refused.text]
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.least is not None], ids=names)

@@ -2,11 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.openwop.host import COMPACT, DISTILL, SEED, Body, Caller, told
+from tests.openwop.host import COMPACT, DISTILL, SEED, Body, Caller, serving, told
 from tests.openwop.shapes import FEED, assert_compacted, assert_entry, assert_error, moment
 
 TYPE: Final = "memory.compacted"
@@ -150,6 +151,18 @@ def test_an_output_is_never_larger_than_advertised(acme: Caller, ref: str) -> No
     acme.seed(ref, long)
     answer = acme.compacted(ref)
     assert answer["payload"]["byteSize"] == len(answer["outputContent"].encode()) <= most
+
+
+@pytest.mark.parametrize(("evict", "status"), [("archive", 200), ("delete", 410)])
+def test_the_originals_are_archived_or_deleted_as_the_settings_say(tmp_path: Path, evict: str, status: int) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f'[openwop]\nevict = "{evict}"\n')
+    with serving(tmp_path, "--config", str(settings)) as host:
+        sources = [host.acme.put("mem_x", f"Stand {number} sells pears.")["id"] for number in range(3)]
+        payload = host.acme.compacted("mem_x")["payload"]
+        assert set(payload["sourceIds"]) == set(sources)
+        assert {host.acme.get(f"/v1/units/{source}").status_code for source in sources} == {status}
+        assert [entry["id"] for entry in host.acme.entries("mem_x")] == [payload["outputId"]]
 
 
 def test_other_refs_are_left_alone(acme: Caller, ref: str) -> None:

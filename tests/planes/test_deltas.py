@@ -180,6 +180,15 @@ async def test_what_follows_a_secret_in_one_piece_belongs_to_it(scene: Scene) ->
     assert stored[-1] == " is it"
 
 
+async def test_a_secret_that_holds_what_stands_before_it_is_followed_to_its_end(scene: Scene) -> None:
+    """What was said between two secrets stands in the second one, too: it does not begin there."""
+    streams = streams_of(scene)
+    text = f"{KNOWN} . {private_key(lines=3)} . {KNOWN}.{TOKENS['SendGrid']} end"
+    for at in range(0, len(text), 5):
+        await streams.append(STREAM, [delta(text[at : at + 5])])
+    assert "".join(await stored_texts(scene)) == HARNESS.clean_one(text).text
+
+
 async def test_another_process_goes_on_with_a_text_and_a_secret(scene: Scene) -> None:
     token = TOKENS["OpenAI old"]
     for piece in ("Use ", token[:10], token[10:26], token[26:34], token[34:] + " now", ", please"):

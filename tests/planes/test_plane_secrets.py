@@ -127,21 +127,45 @@ def phrase() -> str:
     return f"zeppelin {noise(10).lower()} under {noise(12).lower()}"
 
 
+class Learning:
+    """A harness that comes to know the secret."""
+
+    def __init__(self) -> None:
+        self.harness = shared_harness()
+
+    async def __call__(self) -> Harness:
+        return self.harness
+
+
 async def test_no_byte_of_an_open_file_holds_what_was_swept(tmp_path: Path, scene: Scene) -> None:
     """Not even its journal, which goes when the file is closed: a server may run for months."""
-    harness = shared_harness()
-
-    async def cleaning() -> Harness:
-        return harness
-
-    planes = SqlitePlanes(tmp_path / "field.db")
-    streams = Streams(planes.open(SCOPE), cleaning, scene.clock)
+    planes, learning = SqlitePlanes(tmp_path / "field.db"), Learning()
+    streams = Streams(planes.open(SCOPE), learning, scene.clock)
     await streams.append(STREAM, [delta(f"take {KNOWN} "), result("c1", KNOWN)])
     assert KNOWN.encode() in on_disk(tmp_path), "without it the test would prove nothing"
-    harness = HARNESS
+    learning.harness = HARNESS
     await sweep_planes(streams)
     assert KNOWN.encode() not in on_disk(tmp_path)
     await planes.close()
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["the same process", "another process"])
+async def test_the_first_half_of_a_secret_does_not_stay_in_a_snapshot_when_the_other_half_comes(
+    scene: Scene, *, another: bool
+) -> None:
+    learning = Learning()
+    streams = Streams(scene.store, learning, scene.clock)
+    await streams.append(STREAM, [delta("take "), delta(KNOWN[:10])])
+    assert (await streams.compact(STREAM)).eligible == 2
+    await streams.settled()
+    learning.harness = HARNESS
+    if another:
+        streams = Streams(scene.store, learning, scene.clock)
+    await streams.append(STREAM, [delta(KNOWN[10:] + " now")])
+    snapshot = await streams.snapshot(STREAM)
+    assert snapshot is not None
+    assert f"take {MARKER}".encode() in bytes(snapshot.state)
+    assert KNOWN[:10].encode() not in bytes(snapshot.state)
 
 
 async def test_a_sweep_of_the_field_clears_its_planes_too(field: LocalField) -> None:

@@ -17,10 +17,12 @@ from fieldstone.field.distillation import WHY
 from fieldstone.field.entries import KeptEntry
 from fieldstone.field.field import LocalField
 from fieldstone.field.putting import PURPOSE, REASONING
+from fieldstone.field.requoting import WHY as TAKEN_BACK
 from fieldstone.field.synthesis import PROVENANCE_TAG
 from fieldstone.profiles.openwop.adapter import MemoryAdapter, SeedEntry
 from tests.field.fields import opened
 from tests.redact.fakes import TOKENS, noise, private_key
+from tests.scripted import eventually
 
 REF: Final = "mem_house"
 BUDGET: Final = 1_000
@@ -173,6 +175,49 @@ async def test_tags_that_go_to_another_entry_lose_a_late_secret(field: LocalFiel
     await memory.consolidate(REF)
     [entry] = await listed(field)
     assert set(entry.tags) == {"newer", f"of {MARKER}"}
+
+
+# --- what was taken back, and is said no longer -----------------------------------------------------------------------
+
+
+async def compacted(memory: MemoryAdapter, **contents: str) -> None:
+    """Entries with these ids, which one stands for then."""
+    await memory.seed(REF, [SeedEntry(id=entry_id, content=content) for entry_id, content in contents.items()])
+    assert len(await memory.compact(REF, why="to be short", whole=True)) == 1
+
+
+async def test_what_stands_for_entries_is_made_anew_without_a_late_secret(
+    field: LocalField, memory: MemoryAdapter
+) -> None:
+    secret = phrase()
+    await compacted(memory, door="The door is blue.", key=f"We open it with {secret}.")
+    await field.put_secret("vault", secret)
+    await memory.seed(REF, [SeedEntry(id="door", content="The door is red.")])
+
+    async def is_anew() -> bool:
+        outputs = [entry.content for entry in await listed(field) if entry.is_output]
+        return len(outputs) == 1 and "The door is blue." not in outputs[0]
+
+    await eventually(is_anew)
+    [output] = [entry for entry in await listed(field) if entry.is_output]
+    assert f"We open it with {MARKER}." in output.content
+    assert secret not in output.content
+
+
+async def test_the_reason_why_nothing_stands_for_entries_any_more_is_kept_without_a_secret(
+    field: LocalField, memory: MemoryAdapter
+) -> None:
+    await field.put_secret("vault", TAKEN_BACK)
+    await compacted(memory, door="The door is blue.", cat="The cat sleeps.")
+    await memory.seed(REF, [SeedEntry(id="door", content="It is red."), SeedEntry(id="cat", content="It ran away.")])
+
+    async def is_gone() -> bool:
+        return not any(entry.is_output for entry in await listed(field))
+
+    await eventually(is_gone)
+    told = await exported(field)
+    assert MARKER in told
+    assert TAKEN_BACK not in told
 
 
 # --- the host's own words ---------------------------------------------------------------------------------------------

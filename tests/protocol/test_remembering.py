@@ -266,6 +266,15 @@ async def test_only_a_registered_agent_of_the_callers_with_the_authority_to_reco
     assert await scene.units() == []
 
 
+async def test_nobody_learns_of_the_drafts_that_anothers_agent_has_of_a_run(scene: Scene) -> None:
+    run = await scene.told(*TALK)
+    await scene.remember(run, mode="draft")
+    await scene.field.send(Message("REGISTER", "carl", Register("carl", "clerk"), caller=Caller("key-1", 4)))
+    with pytest.raises(Forbidden):  # as if there were none
+        await Remembering(scene.field, Caller("key-1", 4)).remember(THREAD, run.run_id, "ada")
+    assert await scene.contents() == FOUND
+
+
 async def test_a_secret_that_became_known_after_the_run_is_not_recorded(scene: Scene) -> None:
     secret = f"zeppelin {noise(10).lower()}"
     run = await scene.told(user("How do we get in?"), delta(f"We agreed on {secret} for the door."), finished())

@@ -10,6 +10,7 @@ import click
 from msgspec import json
 
 from fieldstone.cli.door import local_field, opened, run
+from fieldstone.cli.failures import Refused
 from fieldstone.cli.options import Where, json_option, where_options
 from fieldstone.cli.output import harmless, one_line, print_json, print_pairs, progress, wrapped
 from fieldstone.core.transcripts import (
@@ -312,14 +313,15 @@ async def _delete(where: Where, thread: str) -> "ThreadReceipt":
 
 def _leading_to(message_id: str, tree: "Tree") -> Mapping[str, str]:
     """What to choose at each fork on the way to it."""
-    parents = {node.id: node.parent_message_id for node in tree.nodes}
-    if message_id not in parents:
+    nodes = {node.id: node for node in tree.nodes}
+    if message_id not in nodes:
         raise click.UsageError(f"{one_line(message_id)} is no message of this thread.")
-    branches = Counter(parents.values())
-    way = [message_id]
-    while (parent := parents[way[-1]]) is not None and parent in parents:
-        way.append(parent)
-    return {parents[each] or "": each for each in way if branches[parents[each]] > 1}
+    way = [nodes[each] for each in _upwards(message_id, nodes)]
+    if way[-1].parent_message_id is not None and way[-1].id not in _upwards(tree.active_leaf, nodes):
+        raise Refused("error: The message is on a chain whose beginning is not here. --branch all shows it.")
+    branches = Counter(node.parent_message_id for node in tree.nodes)
+    forks = [node for node in way if branches[node.parent_message_id] > 1]
+    return {node.parent_message_id or "": node.id for node in forks}
 
 
 def _print_message(message: "CanonicalMessage") -> None:
@@ -388,9 +390,12 @@ def _drawn(tree: "Tree") -> Iterator[str]:
     for node in tree.nodes:
         below[node.parent_message_id if node.parent_message_id in nodes else None].append(node)
     active = set(_upwards(tree.active_leaf, nodes))
+    left = dict(nodes)
     waiting = _beside(below[None], 0, active)
-    while waiting:
-        depth, node = waiting.pop()
+    while waiting or left:
+        depth, node = waiting.pop() if waiting else (0, next(iter(left.values())))  # the latter: of a circle
+        if left.pop(node.id, None) is None:
+            continue
         mark = "*" if node.id in active else " "
         parent = node.parent_message_id
         lost = "" if parent is None or parent in nodes else f"  (behind {parent}, which is not here)"
@@ -399,7 +404,9 @@ def _drawn(tree: "Tree") -> Iterator[str]:
 
 
 def _upwards(leaf: str | None, nodes: "Mapping[str, Node]") -> Iterator[str]:
-    while leaf is not None and leaf in nodes:
+    seen: set[str] = set()  # parents are what writers said: they may lead in a circle
+    while leaf is not None and leaf in nodes and leaf not in seen:
+        seen.add(leaf)
         yield leaf
         leaf = nodes[leaf].parent_message_id
 

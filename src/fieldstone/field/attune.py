@@ -65,6 +65,7 @@ async def _filter(reads: Reads, caller: AgentFacts, request: Attune) -> Filter:
         include_drafts=scope.include_drafts,
         sessions=sessions,
         layers=layers,
+        narrator=reads.narrator,
     )
 
 

@@ -92,6 +92,12 @@ class Reads:
         return self.extended and self._meanings.configured and self._meanings.meaning is None
 
     @property
+    def narrator(self) -> int | None:
+        """The Field's own agent, once it has spoken."""
+        agent = self._state.agents.get(FIELD_AGENT_ID)
+        return None if agent is None else agent.number
+
+    @property
     def relations(self) -> Relations:
         return self._state.relations
 

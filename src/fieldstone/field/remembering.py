@@ -52,8 +52,9 @@ class Remembering:
     ) -> tuple[RememberedUnit, ...]:
         """Record as this agent what the run decided and found. All units that it then has of the run.
 
-        It is found by rules for English, which rather miss something than make it up. Asked again, nothing is recorded
-        twice. Where one of these units was purged, no more are recorded: what was erased does not come back.
+        It is found by rules for English, which rather miss something than make it up, and at most 100 of a run. Asked
+        again, nothing is recorded twice. Where one of these units was purged, no more are recorded: what was erased
+        does not come back.
         """
         self._field.require(self._caller, "read a thread")
         if not types or not set(types) <= set(FINDING_TYPES):
@@ -63,7 +64,7 @@ class Remembering:
             raise InvalidTransition(f"The run is {run.status}: only what a committed one says is remembered.")
         rows = await self._recorded(run, agent_id)
         remembered = [told for row in rows if row.purged_seq is None for told in _told(await self._unit(row))]
-        if len(rows) > sum(row.purged_seq is None for row in rows):
+        if any(row.purged_seq is not None for row in rows):
             return tuple(remembered)
         known = {(each.message_id, each.type, each.content) for each in remembered}
         for each in await self._candidates(run):
@@ -73,9 +74,12 @@ class Remembering:
         return tuple(remembered)
 
     async def _recorded(self, run: Run, agent_id: str) -> list[UnitRow]:
-        """The agent's units of the run, whatever has become of them. It says more than remembered answers: those are
-        forgotten after a day."""
-        rows = await self._field.audit.units_of_task(run.run_id)
+        """The agent's units of the run, whatever has become of them, as far as the caller sees them.
+
+        They say more than remembered answers: those are forgotten after a day.
+        """
+        sight = self._field.sight(self._caller)
+        rows = [row for row in await self._field.audit.units_of_task(run.run_id) if sight.sees(row)]
         return [row for row in rows if await self._field.audit.name(row.agent) == agent_id]
 
     async def _unit(self, row: UnitRow) -> MemoryUnit:

@@ -32,7 +32,7 @@ DEPTH_MAX: Final = 64
 
 # Those that touch stand for one region: where in it one secret ends and the next begins is not told.
 _MARKERS: Final = re.compile(r"(?:\[REDACTED:[^\[\]<>\r\n]{1,200}?\])+")
-_STARTS_MAX: Final = 16
+_STARTS_MAX: Final = 64  # places that are tried for where a secret begins
 
 
 class Piece(NamedTuple):
@@ -256,20 +256,21 @@ def _aligned(harness: Harness, text: str, clean: str) -> tuple[list[Raw], bool]:
 
 
 def _starts(text: str, ahead: str, end: int) -> Iterator[int]:
-    """Where behind a clean text the next secret may begin."""
-    before = next(reversed(list(_MARKERS.finditer(ahead))), None)
-    if before is None:
+    """Where behind a clean text the next secret may begin: as near to the end as possible, since most are one token."""
+    markers = list(_MARKERS.finditer(ahead))
+    if not markers:
         if text.startswith(ahead):
             yield len(ahead)
         return
-    literal = ahead[before.end() :]
-    at = before.start()  # no marker is shorter than what it stands for by more than this
+    literal = ahead[markers[-1].end() :]
+    least = len(ahead) - sum(len(marker[0]) for marker in markers) - len(literal)
+    at = end
     for _ in range(_STARTS_MAX):
-        at = text.find(literal, max(0, min(at, end)))
-        if at < 0 or at + len(literal) > end:
+        at = text.rfind(literal, least, at)
+        if at < 0:
             return
         yield at + len(literal)
-        at += 1
+        at += len(literal) - 1
 
 
 def _regions(text: str, clean: str) -> list[Raw]:

@@ -1,6 +1,6 @@
 """Which units a request may see: exact filters over every unit, before anything is ranked."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
@@ -28,6 +28,7 @@ class Filter(Struct, frozen=True):
     include_drafts: bool = False
     sessions: Collection[int] | None = None
     layers: frozenset[TemporalLayer] = PRESENT_AND_FUTURE
+    narrator: int | None = None  # the Field's own agent, whose syntheses repeat what others said
 
 
 def candidates(units: Snapshot, wanted: Filter, relations: Relations) -> Mask:
@@ -47,7 +48,22 @@ def candidates(units: Snapshot, wanted: Filter, relations: Relations) -> Mask:
         mask &= units.unit_epoch >= wanted.since_epoch
     if wanted.sessions is not None:
         mask &= np.isin(units.session, np.fromiter(wanted.sessions, np.int64))
+    if wanted.include_archived and wanted.narrator is not None:
+        mask[_repeating(units, mask, wanted.narrator, relations)] = False
     return mask
+
+
+def _repeating(units: Snapshot, mask: Mask, narrator: int, relations: Relations) -> list[int]:
+    """The Field's own syntheses of which every original is a candidate itself: they would only take its place."""
+    syntheses = [code for code, kind in enumerate(units.types) if kind == "synthesis"]
+    rows = np.flatnonzero(mask & (units.agent == units.agent_code(narrator)) & np.isin(units.type, syntheses))
+    return [int(row) for row in rows if _all_seen(units, mask, relations.elaborated_by(int(units.seq[row])))]
+
+
+def _all_seen(units: Snapshot, mask: Mask, originals: Sequence[int]) -> bool:
+    rows = np.searchsorted(units.seq, originals)
+    said = rows[units.status[rows] <= LAST_SHOWN_STATUS]
+    return bool(len(said)) and bool(mask[said].all())
 
 
 def _in_layers(units: Snapshot, wanted: Filter, relations: Relations) -> Mask:

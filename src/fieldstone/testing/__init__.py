@@ -25,6 +25,7 @@ from fieldstone.testing.lease import LeaseTests, MakeLease
 from fieldstone.testing.log import ContentStoreTests, EventLogTests
 from fieldstone.testing.marks import MarksTests
 from fieldstone.testing.opening import KEY, OpenStore
+from fieldstone.testing.planes import OpenPlanes, PlaneStoreTests, TranscriptTablesTests
 from fieldstone.testing.replies import RepliesTests
 from fieldstone.testing.store import OpenStores, StoresTests, StoreTests
 from fieldstone.testing.text_index import TextIndexTests
@@ -51,14 +52,17 @@ __all__ = [
     "MarksTests",
     "OpenAccess",
     "OpenEmbedder",
+    "OpenPlanes",
     "OpenStore",
     "OpenStores",
+    "PlaneStoreTests",
     "RepliesTests",
     "SeededIds",
     "StoreTests",
     "StoresTests",
     "TextIndexTests",
     "TokenCounterTests",
+    "TranscriptTablesTests",
     "VectorStoreTests",
     "ViewsTests",
     "WordCounter",
