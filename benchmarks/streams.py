@@ -25,7 +25,7 @@ import apsw
 import msgspec
 
 from benchmarks.figures import Figure, Report, median_rate
-from benchmarks.peers import _measure as measure_peer
+from benchmarks.peers import measure_peer
 from benchmarks.peers.environment import bench_python
 from fieldstone.backends.sqlite.planes import SqlitePlanes
 from fieldstone.backends.system import SystemClock

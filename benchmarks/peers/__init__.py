@@ -37,7 +37,7 @@ def measure_peers(
     python = bench_python()
 
     def measured(module: str, count: int, *options: str) -> PeerResult:
-        return _measure(python, module, rows_file, count, options, work_dir=work_dir)
+        return measure_peer(python, module, rows_file, count, options, work_dir=work_dir)
 
     return [
         measured("benchmarks.peers.langgraph_store", count_one_by_one, "1"),
@@ -46,7 +46,7 @@ def measure_peers(
     ]
 
 
-def _measure(
+def measure_peer(
     python: Path, module: str, rows_file: Path, count: int, options: tuple[str, ...], *, work_dir: Path
 ) -> PeerResult:
     with tempfile.TemporaryDirectory(dir=work_dir.resolve(), prefix="peer-") as directory:

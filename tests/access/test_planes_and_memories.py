@@ -266,7 +266,7 @@ async def socket_of(grounds: Grounds, holder: Holder | None) -> AsyncIterator[Cl
 async def follow(socket: ClientConnection, stream: str) -> list[dict[str, Any]]:
     """What is replayed of it."""
     await socket.send(json.encode({"type": "subscribe", "streamId": stream, "afterSeq": 1}).decode())
-    frames = []
+    frames: list[dict[str, Any]] = []
     while not frames or frames[-1]["type"] == "event":
         frames.append(json.decode(await asyncio.wait_for(socket.recv(), 20)))
     return frames

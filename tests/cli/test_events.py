@@ -15,6 +15,7 @@ from fieldstone.profiles.openwop.feed import Feed, FeedEvent
 from fieldstone.settings import Settings
 from fieldstone.wiring import open_local_field
 from tests.cli.running import done, invoke, refused, served
+from tests.requirements import requirement
 
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
 
@@ -35,11 +36,13 @@ def test_json_gives_a_line_of_flat_json_for_each_event(night: None) -> None:
     assert events[-1]["sourceIds"] == ["a", "b", "c"]
 
 
+@requirement("openwop:events:cli")
 def test_one_query_tells_whether_compaction_ran_last_night(night: None) -> None:
     [event] = told("--type", "memory.compacted", "--since", "24h")
     assert event["sourceCount"] == 3
 
 
+@requirement("openwop:events:cli")
 def test_since_takes_an_id_and_a_time_too(night: None) -> None:
     events = told()
     assert told("--since", events[1]["id"]) == events[2:]
@@ -70,6 +73,7 @@ def test_a_store_that_nobody_else_can_write_to_is_not_followed(night: None) -> N
     assert "fieldstone serve" in refused("events", "--follow", "--db", "team.db")
 
 
+@requirement("openwop:events:cli")
 async def test_following_goes_on_with_what_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events_command, "FOLLOW_PAUSE_S", 0)
     async with open_field("memory:") as field:
@@ -82,6 +86,7 @@ async def test_following_goes_on_with_what_happens(monkeypatch: pytest.MonkeyPat
         assert (await anext(events)).payload["memoryId"] == "b"
 
 
+@requirement("openwop:events:cli")
 def test_through_a_server_it_is_the_same(night: None) -> None:
     here = told("--since", "24h")
     with served("team.db") as url:

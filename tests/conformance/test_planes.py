@@ -26,6 +26,7 @@ from fieldstone.testing.plane_rows import (
     truncate,
 )
 from fieldstone.testing.planes import SCOPE, OpenPlanes, PlaneStoreTests, TranscriptTablesTests
+from tests.requirements import requirement
 
 MOST_EVENTS: Final = 12
 MOST_PLACES: Final = 6
@@ -53,18 +54,21 @@ class InSqlite:
         return open_it
 
 
+@requirement("planes:streams:dense", "planes:streams:one-conformance", "planes:rules:head-apart")
 class TestMemoryPlanes(InMemory, PlaneStoreTests): ...
 
 
 class TestMemoryTranscripts(InMemory, TranscriptTablesTests): ...
 
 
+@requirement("planes:streams:dense", "planes:streams:one-conformance", "planes:rules:head-apart")
 class TestSqlitePlanes(InSqlite, PlaneStoreTests): ...
 
 
 class TestSqliteTranscripts(InSqlite, TranscriptTablesTests): ...
 
 
+@requirement("planes:streams:one-conformance")
 class TestSqlitePlanesOnASlowDisk(InSqlite, PlaneStoreTests):
     """There every transaction goes to the writer's thread."""
 
@@ -182,6 +186,7 @@ of_threads = st.one_of(
 )
 
 
+@requirement("planes:streams:one-conformance")
 @given(steps=st.lists(st.one_of(of_streams, of_threads), max_size=25))
 def test_memory_and_sqlite_keep_refuse_and_read_the_same(steps: list[Step]) -> None:
     with TemporaryDirectory() as folder:

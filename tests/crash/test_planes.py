@@ -13,6 +13,7 @@ import apsw
 from fieldstone.backends.sqlite.planes import SqlitePlanes, planes_path
 from fieldstone.ports.planes import ReadTables
 from tests.crash.planes_writer import BATCH, CHUNK, SCOPE, STREAM, append, body
+from tests.requirements import requirement
 
 LIVES: Final = 5
 WRITERS: Final = ("ada", "ben")
@@ -20,6 +21,7 @@ MOST_LINES: Final = 60
 PLENTY: Final = 1_000_000
 
 
+@requirement("planes:streams:many-writers", "planes:streams:durable")
 def test_no_acknowledged_append_is_lost_and_none_is_half_there_after_a_kill_at_any_step(tmp_path: Path) -> None:
     chance = random.Random(7)
     told = {"appended": 0, "floor": 0, "deleted": 0}

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import httpx
 
+from fieldstone.profiles.openwop.discovery import HostFeatures
 from fieldstone.servers.http.serve import start
 from fieldstone.settings import Settings
 from fieldstone.wiring import open_house, open_local_field
@@ -47,14 +48,14 @@ def served(db: str = "memory:") -> AbstractContextManager[str]:
 
 
 def guarded() -> AbstractContextManager[Guarded]:
-    """A server with two tenants, and in each a key of every authority and an agent with it."""
+    """A server in conformance mode with two tenants, and in each a key of every authority and an agent with it."""
     return _in_thread(lambda: _serve_guarded(Settings(db="memory:", port=0, embedder="none", log_reads=False)))
 
 
 @asynccontextmanager
 async def _serve_open(settings: Settings) -> AsyncIterator[str]:
     field = await open_local_field(settings)
-    serving = await start(*entrance_to(field), settings)
+    serving = await start(*entrance_to(field), settings, HostFeatures())
     yield serving.url
     await serving.stop()
     await field.close()
@@ -62,13 +63,13 @@ async def _serve_open(settings: Settings) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _serve_guarded(settings: Settings) -> AsyncIterator[Guarded]:
-    async with open_house(settings) as house:
+    async with open_house(settings, conformance=True) as house:
         good = [
             Holder(make(house.keys, tenant, authority=authority).key, f"{tenant}-{authority}")
             for tenant in ("acme", "zeta")
             for authority in AUTHORITIES
         ]
-        serving = await start(house.entrance, house.keys, settings)
+        serving = await start(house.entrance, house.keys, settings, house.host, house.conformance)
         async with httpx.AsyncClient(base_url=serving.url, timeout=TIMEOUT_S) as client:
             ids = [await _join_and_record(client, holder) for holder in good]
         spare, revoked = make(house.keys, "acme", authority=2), make(house.keys, "acme", authority=10)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from fieldstone.core.transcripts import CanonicalMessage, Role, TextPart
 from fieldstone.planes.findings import CANDIDATES_MAX, LABELLED, SAID, Candidate, candidates_in
 from tests.planes.events import call, delta, finished, messages_from, reasoning, result, user
+from tests.requirements import requirement
 
 DECISIONS = (
     "We decided to keep SQLite for the ledger.",
@@ -78,6 +79,7 @@ def found_in(text: str, role: Role = "assistant") -> list[tuple[str, str]]:
     return [(each.type, each.content) for each in candidates_in([message(text, role)])]
 
 
+@requirement("planes:remembering:by-rule")
 @pytest.mark.parametrize("sentence", DECISIONS)
 def test_a_sentence_that_says_that_something_was_decided_is_a_decision(sentence: str) -> None:
     assert found_in(f"It rains. {sentence}" if sentence[0].isalpha() else sentence) == [
@@ -85,11 +87,13 @@ def test_a_sentence_that_says_that_something_was_decided_is_a_decision(sentence:
     ]
 
 
+@requirement("planes:remembering:by-rule")
 @pytest.mark.parametrize("sentence", FINDINGS)
 def test_a_sentence_that_says_that_something_was_found_is_a_finding(sentence: str) -> None:
     assert found_in(f"It rains. {sentence} The sun shines.") == [("finding", sentence)]
 
 
+@requirement("planes:remembering:by-rule")
 @pytest.mark.parametrize("sentence", NEITHER)
 @pytest.mark.parametrize("role", ["assistant", "user"])
 def test_questions_conditions_guesses_denials_and_quotations_are_nothing(sentence: str, role: Role) -> None:
@@ -124,6 +128,7 @@ def test_what_a_model_thought_and_what_a_tool_answered_is_not_read() -> None:
     assert candidates_in(messages) == []
 
 
+@requirement("planes:remembering:by-rule")
 def test_each_candidate_names_its_message_and_what_was_asked() -> None:
     messages = messages_from(
         user("Which database do we take? Take your time."),
@@ -171,6 +176,7 @@ _pieces = st.sampled_from(
 )
 
 
+@requirement("planes:remembering:by-rule")
 @given(st.lists(_pieces, max_size=12).map("".join), st.sampled_from(["user", "assistant", "system", "tool"]))
 def test_whatever_was_said_the_same_is_found_each_time_and_in_the_speakers_words(text: str, role: Role) -> None:
     found = candidates_in([message(text, role)])

@@ -11,6 +11,7 @@ from typing import Final
 from fieldstone.backends.sqlite.planes import SqlitePlanes
 from fieldstone.core.transcripts import MAX_PAGE, OPEN_STATUSES, Run
 from tests.planes.scene import SCOPE, THREAD, Scene
+from tests.requirements import requirement
 
 LIVES: Final = 3
 COMMITTERS: Final = 2
@@ -18,6 +19,7 @@ MOST_LINES: Final = 60
 OF_ONE_STEP: Final = 3  # user, assistant and tool
 
 
+@requirement("planes:runs:crash")
 def test_no_acknowledged_commit_is_lost_and_none_is_half_there_after_a_kill_at_any_step(tmp_path: Path) -> None:
     chance = random.Random(11)
     said: dict[str, set[str]] = {"begun": set(), "committed": set(), "cancelled": set(), "switched": set()}

@@ -33,6 +33,7 @@ from tests.planes.scene import SCOPE, Scene
 from tests.planes.transport import HARNESS, KNOWN, STREAM, streams_of
 from tests.protocol.ways import on_disk
 from tests.redact.fakes import noise
+from tests.requirements import requirement
 
 MARKER: Final = "[REDACTED:db-key]"
 
@@ -48,6 +49,7 @@ NAMED: Final[dict[str, Callable[[Streams], Awaitable[object]]]] = {
 }
 
 
+@requirement("planes:streams:names")
 @pytest.mark.parametrize("what", NAMED)
 async def test_a_secret_as_the_name_of_something_is_refused_and_nothing_is_kept(scene: Scene, what: str) -> None:
     streams = streams_of(scene)
@@ -76,6 +78,7 @@ async def field() -> AsyncIterator[LocalField]:
     await field.close()
 
 
+@requirement("planes:secrets:everywhere")
 async def test_a_thread_whose_id_holds_a_secret_is_not_begun(field: LocalField) -> None:
     threads = LocalThreads(field)
     with pytest.raises(SecretLeakage):
@@ -83,6 +86,7 @@ async def test_a_thread_whose_id_holds_a_secret_is_not_begun(field: LocalField) 
     assert await threads.threads() == ThreadPage((), None)
 
 
+@requirement("planes:secrets:everywhere")
 async def test_a_run_that_forks_from_an_id_that_holds_a_secret_is_not_begun(field: LocalField) -> None:
     threads = LocalThreads(field)
     with pytest.raises(SecretLeakage):
@@ -93,6 +97,7 @@ async def test_a_run_that_forks_from_an_id_that_holds_a_secret_is_not_begun(fiel
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
+@requirement("planes:secrets:everywhere")
 async def test_a_secret_in_more_text_than_is_cleaned_on_the_spot_is_taken_out(scene: Scene) -> None:
     """Of words that belong to no running text, and in a thread."""
     streams = streams_of(scene)
@@ -104,6 +109,7 @@ async def test_a_secret_in_more_text_than_is_cleaned_on_the_spot_is_taken_out(sc
     assert KNOWN not in stored
 
 
+@requirement("planes:secrets:everywhere")
 @pytest.mark.parametrize("make", [delta, lambda text: result("c1", text)], ids=["delta", "words"])
 async def test_the_digest_of_a_request_tells_nothing_of_a_secret(
     scene: Scene, make: Callable[[str], StreamEvent]
@@ -137,6 +143,7 @@ class Learning:
         return self.harness
 
 
+@requirement("planes:secrets:sweep")
 async def test_no_byte_of_an_open_file_holds_what_was_swept(tmp_path: Path, scene: Scene) -> None:
     """Not even its journal, which goes when the file is closed: a server may run for months."""
     planes, learning = SqlitePlanes(tmp_path / "field.db"), Learning()
@@ -149,6 +156,7 @@ async def test_no_byte_of_an_open_file_holds_what_was_swept(tmp_path: Path, scen
     await planes.close()
 
 
+@requirement("planes:secrets:compacted")
 @pytest.mark.parametrize("another", [False, True], ids=["the same process", "another process"])
 async def test_the_first_half_of_a_secret_does_not_stay_in_a_snapshot_when_the_other_half_comes(
     scene: Scene, *, another: bool
@@ -168,6 +176,7 @@ async def test_the_first_half_of_a_secret_does_not_stay_in_a_snapshot_when_the_o
     assert KNOWN[:10].encode() not in bytes(snapshot.state)
 
 
+@requirement("planes:secrets:sweep")
 async def test_a_sweep_of_the_field_clears_its_planes_too(field: LocalField) -> None:
     threads, secret = LocalThreads(field), phrase()
     run = await threads.begin_run("t1")
@@ -180,6 +189,7 @@ async def test_a_sweep_of_the_field_clears_its_planes_too(field: LocalField) -> 
     assert secret not in told
 
 
+@requirement("planes:secrets:sweep")
 async def test_what_is_remembered_of_a_run_is_told_without_a_late_secret(field: LocalField) -> None:
     threads, secret = LocalThreads(field), phrase()
     await join(field, "ada")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from fieldstone.planes.projector import Projector, SequenceGap
+from tests.requirements import requirement
 
 
 class Word(NamedTuple):
@@ -28,12 +29,14 @@ def projector() -> Projector[list[str], Word]:
     return Projector([], append)
 
 
+@requirement("planes:projector:reduces")
 def test_the_reducer_takes_the_initial_state_over_each_event() -> None:
     words = Projector(["zero"], append)
     assert words.apply([Word(1, "one"), Word(2, "two")]) == 2
     assert (words.state, words.last_seq) == (["zero", "one", "two"], 2)
 
 
+@requirement("planes:projector:skips")
 def test_an_event_that_was_applied_is_skipped() -> None:
     words = projector()
     words.apply([Word(1, "one"), Word(2, "two")])
@@ -41,6 +44,7 @@ def test_an_event_that_was_applied_is_skipped() -> None:
     assert words.state == ["one", "two", "three"]
 
 
+@requirement("planes:projector:gap")
 def test_a_gap_is_an_error_and_what_came_before_it_is_applied() -> None:
     words = projector()
     with pytest.raises(SequenceGap) as gap:
@@ -51,6 +55,7 @@ def test_a_gap_is_an_error_and_what_came_before_it_is_applied() -> None:
     assert words.state == ["one", "two", "three"]
 
 
+@requirement("planes:projector:raises")
 def test_a_reducer_that_raises_leaves_the_projector_at_the_last_good_event() -> None:
     words = projector()
     with pytest.raises(Refused):
@@ -60,6 +65,7 @@ def test_a_reducer_that_raises_leaves_the_projector_at_the_last_good_event() -> 
     assert (words.state, words.last_seq) == (["one", "two"], 2)
 
 
+@requirement("planes:projector:sealed")
 def test_state_that_is_handed_out_cannot_change_the_inside() -> None:
     initial = ["zero"]
     words = Projector(initial, append)
@@ -70,6 +76,7 @@ def test_state_that_is_handed_out_cannot_change_the_inside() -> None:
     assert words.state == ["zero", "one"]
 
 
+@requirement("planes:projector:reduces")
 def test_a_projector_goes_on_where_a_state_was_taken() -> None:
     words = Projector(["one", "two"], append, last_seq=2)
     assert words.apply([Word(2, "two"), Word(3, "three")]) == 1

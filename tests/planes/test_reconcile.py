@@ -18,6 +18,7 @@ from fieldstone.planes.snapshots import replayed, take_snapshot
 from fieldstone.ports.planes import MessageRow, ReadTables, RunRow, StreamRow, Tables, ThreadRow
 from tests.planes.events import call, delta, finished, user
 from tests.planes.scene import BACKENDS, THREAD, Scene, in_scene
+from tests.requirements import requirement
 
 Spoil = Callable[[Tables], None]
 
@@ -147,6 +148,7 @@ SPOILED: dict[str, tuple[Spoil, set[str]]] = {
 }
 
 
+@requirement("planes:reconcile:dry-run")
 async def test_what_agrees_is_left_alone(scene: Scene) -> None:
     await told(scene)
     before = await everything(scene)
@@ -157,6 +159,7 @@ async def test_what_agrees_is_left_alone(scene: Scene) -> None:
     assert await everything(scene) == before
 
 
+@requirement("planes:reconcile:dry-run")
 @pytest.mark.parametrize("name", SPOILED)
 async def test_a_disagreement_is_found_said_in_a_dry_run_and_brought_together(scene: Scene, name: str) -> None:
     spoil, kinds = SPOILED[name]
@@ -173,6 +176,7 @@ async def test_a_disagreement_is_found_said_in_a_dry_run_and_brought_together(sc
         assert len(await scene.path()) == 4
 
 
+@requirement("planes:reconcile:log-order")
 async def test_a_message_that_differs_is_written_as_the_log_tells_it(scene: Scene) -> None:
     await told(scene)
     await scene.store.write(respell)
@@ -181,6 +185,7 @@ async def test_a_message_that_differs_is_written_as_the_log_tells_it(scene: Scen
     assert await scene.path() == ["q", "a", "more", "b"]
 
 
+@requirement("planes:reconcile:log-order")
 async def test_missing_messages_are_projected_from_the_log_again(scene: Scene) -> None:
     await told(scene)
     await scene.store.write(lose)
@@ -190,6 +195,7 @@ async def test_missing_messages_are_projected_from_the_log_again(scene: Scene) -
     assert (await scene.reconcile.reconcile()).disagreements == ()
 
 
+@requirement("planes:reconcile:identity")
 async def test_the_transcript_is_the_authority_on_parents(scene: Scene) -> None:
     await told(scene)
     [elsewhere] = await scene.said("elsewhere", fork_from=None)
@@ -206,6 +212,7 @@ async def test_the_transcript_is_the_authority_on_parents(scene: Scene) -> None:
     assert (await scene.reconcile.reconcile()).disagreements == ()
 
 
+@requirement("planes:reconcile:below-floor")
 async def test_below_the_floor_the_transcript_wins_and_above_it_the_log(scene: Scene) -> None:
     run = await scene.committed(delta("a"), finished(), delta("b"), finished(), delta("c"))
 
@@ -226,12 +233,14 @@ async def test_below_the_floor_the_transcript_wins_and_above_it_the_log(scene: S
     assert await scene.path() == ["transcript 1", "b", "c"]
 
 
+@requirement("planes:reconcile:below-floor")
 async def test_a_stream_that_was_deleted_says_nothing_against_the_transcript(scene: Scene) -> None:
     run = await scene.committed(delta("a"))
     await scene.store.write(lambda tables: tables.put_stream(StreamRow(run.stream_id, head=1, floor=1)))
     assert (await scene.reconcile.reconcile()).disagreements == ()
 
 
+@requirement("planes:reconcile:uncommitted")
 async def test_a_run_that_was_never_committed_is_ignored_until_recovery_is_asked_for(scene: Scene) -> None:
     await told(scene)
     scene.clock.advance(STALE_MS)
@@ -245,6 +254,7 @@ async def test_a_run_that_was_never_committed_is_ignored_until_recovery_is_asked
     assert (await scene.reconcile.reconcile()).disagreements == ()
 
 
+@requirement("planes:reconcile:uncommitted")
 @pytest.mark.parametrize(("recover", "status"), [("fail", "failed"), ("cancel", "cancelled"), ("commit", "created")])
 async def test_a_stale_run_that_told_nothing_is_ended_but_never_committed(
     scene: Scene, recover: str, status: str
@@ -255,6 +265,7 @@ async def test_a_stale_run_that_told_nothing_is_ended_but_never_committed(
     assert (await scene.runs.run(THREAD, run.run_id)).status == status
 
 
+@requirement("planes:reconcile:uncommitted")
 async def test_a_dry_run_of_a_recovery_ends_no_run(scene: Scene) -> None:
     run = await scene.begin()
     await scene.tell(run, call("c1"))
@@ -264,6 +275,7 @@ async def test_a_dry_run_of_a_recovery_ends_no_run(scene: Scene) -> None:
     assert (await scene.runs.run(THREAD, run.run_id)).status == "streaming"
 
 
+@requirement("planes:reconcile:dry-run")
 async def test_a_deletion_that_was_cut_short_is_finished(scene: Scene) -> None:
     await told(scene)
     await scene.said("other", thread="t2")
@@ -276,6 +288,7 @@ async def test_a_deletion_that_was_cut_short_is_finished(scene: Scene) -> None:
     assert await scene.path("t2") == ["other"]
 
 
+@requirement("planes:reconcile:dry-run")
 async def test_one_thread_can_be_reconciled_by_itself(scene: Scene) -> None:
     await told(scene)
     await scene.said("other", thread="t2")
@@ -287,6 +300,7 @@ async def test_one_thread_can_be_reconciled_by_itself(scene: Scene) -> None:
         await scene.reconcile.reconcile(thread="t9")
 
 
+@requirement("planes:reconcile:dry-run")
 async def test_a_disagreement_says_what_it_found_and_where(scene: Scene) -> None:
     await told(scene)
     await scene.store.write(respell)
@@ -302,6 +316,7 @@ async def test_a_disagreement_says_what_it_found_and_where(scene: Scene) -> None
     )
 
 
+@requirement("planes:reconcile:dry-run")
 @pytest.mark.parametrize("backend", BACKENDS)
 @given(st.lists(st.sampled_from(sorted(SPOILED)), unique=True, min_size=2, max_size=4))
 def test_several_disagreements_at_once_are_all_brought_together(backend: str, names: list[str]) -> None:

@@ -20,10 +20,12 @@ from fieldstone.ports.planes import MessageRow, Tables
 from fieldstone.testing import SeededIds
 from tests.planes.events import call, delta, finished, result, started, user
 from tests.planes.scene import BACKENDS, THREAD, Scene, in_scene
+from tests.requirements import requirement
 
 MANY = 20
 
 
+@requirement("planes:runs:shape", "planes:runs:fork-point")
 async def test_the_first_run_of_a_thread_makes_it_and_forks_at_the_root(scene: Scene) -> None:
     run = await scene.begin()
     assert (run.thread_id, run.status, run.fork_from_message_id) == (THREAD, "created", None)
@@ -32,6 +34,7 @@ async def test_the_first_run_of_a_thread_makes_it_and_forks_at_the_root(scene: S
     assert [each.thread_id for each in (await scene.transcript.threads()).threads] == [THREAD]
 
 
+@requirement("planes:runs:shape", "planes:runs:states")
 async def test_a_run_is_streaming_with_its_first_event_and_committed_with_its_messages(scene: Scene) -> None:
     run = await scene.begin()
     await scene.tell(run, user("q"), delta("a"))
@@ -42,12 +45,14 @@ async def test_a_run_is_streaming_with_its_first_event_and_committed_with_its_me
     assert await scene.path() == ["q", "a"]
 
 
+@requirement("planes:runs:fork-point")
 async def test_without_a_fork_point_a_run_goes_on_at_the_active_leaf(scene: Scene) -> None:
     [*_, leaf] = await scene.said("one", "two")
     assert (await scene.begin()).fork_from_message_id == leaf
     assert (await scene.begin(None)).fork_from_message_id is None
 
 
+@requirement("planes:runs:final")
 @pytest.mark.parametrize("end", ["commit", "fail", "cancel"])
 async def test_finalising_again_with_the_same_status_changes_nothing_and_with_another_is_refused(
     scene: Scene, end: str
@@ -65,6 +70,7 @@ async def test_finalising_again_with_the_same_status_changes_nothing_and_with_an
     assert len((await scene.transcript.messages(THREAD)).messages) == first.message_count
 
 
+@requirement("planes:runs:states")
 async def test_a_run_that_told_nothing_can_fail_or_be_cancelled_but_not_committed(scene: Scene) -> None:
     one, other = await scene.begin(), await scene.begin()
     with pytest.raises(InvalidTransition):
@@ -73,6 +79,7 @@ async def test_a_run_that_told_nothing_can_fail_or_be_cancelled_but_not_committe
     assert (await scene.runs.cancel(THREAD, other.run_id)).status == "cancelled"
 
 
+@requirement("planes:runs:uncommitted-leaves-nothing")
 async def test_a_run_that_is_not_committed_leaves_no_message(scene: Scene) -> None:
     for end in (scene.runs.fail, scene.runs.cancel):
         run = await scene.begin()
@@ -81,6 +88,7 @@ async def test_a_run_that_is_not_committed_leaves_no_message(scene: Scene) -> No
     assert await scene.path() == []
 
 
+@requirement("planes:streams:finished-run", "planes:runs:states")
 async def test_an_ended_run_takes_no_more_events(scene: Scene) -> None:
     run = await scene.committed(delta("a"))
     with pytest.raises(InvalidTransition):
@@ -88,6 +96,7 @@ async def test_an_ended_run_takes_no_more_events(scene: Scene) -> None:
     assert await scene.store.read(lambda tables: tables.events(run.stream_id, after=1, limit=1)) == []
 
 
+@requirement("planes:runs:supersedes")
 async def test_committing_supersedes_the_other_committed_runs_with_the_same_fork_point(scene: Scene) -> None:
     [question] = await scene.said("question")
     first = await scene.committed(delta("first"), fork_from=question)
@@ -103,6 +112,7 @@ async def test_committing_supersedes_the_other_committed_runs_with_the_same_fork
     assert len((await scene.transcript.messages(THREAD, branch="all")).messages) == 4, "nothing is deleted"
 
 
+@requirement("planes:runs:first-message")
 async def test_regenerating_the_first_message_works_the_same_way(scene: Scene) -> None:
     await scene.said("first try", "and on")
     await scene.said("second try", fork_from=None)
@@ -110,6 +120,7 @@ async def test_regenerating_the_first_message_works_the_same_way(scene: Scene) -
     assert [run.status for run in await scene.runs.runs(THREAD)] == ["committed", "superseded"]
 
 
+@requirement("planes:runs:supersedes")
 async def test_a_superseded_run_that_is_committed_again_stays_superseded(scene: Scene) -> None:
     run = await scene.committed(delta("first"))
     await scene.committed(delta("second"), fork_from=None)
@@ -117,6 +128,7 @@ async def test_a_superseded_run_that_is_committed_again_stays_superseded(scene: 
     assert await scene.path() == ["second"]
 
 
+@requirement("planes:runs:one-transcript")
 async def test_two_concurrent_commits_give_one_transcript(scene: Scene) -> None:
     run = await scene.begin()
     await scene.tell(run, user("q"), delta("a"))
@@ -125,6 +137,7 @@ async def test_two_concurrent_commits_give_one_transcript(scene: Scene) -> None:
     assert await scene.path() == ["q", "a"]
 
 
+@requirement("planes:runs:one-winner")
 async def test_a_commit_that_races_a_cancel_has_one_winner(scene: Scene) -> None:
     for turn in range(MANY):
         run = await scene.begin(None)
@@ -137,6 +150,7 @@ async def test_a_commit_that_races_a_cancel_has_one_winner(scene: Scene) -> None
         assert [await scene.runs.run(THREAD, run.run_id)] == winners
 
 
+@requirement("planes:runs:append-or-refused")
 async def test_an_append_that_races_a_commit_is_in_the_transcript_or_refused(scene: Scene) -> None:
     run = await scene.begin()
     await scene.tell(run, delta("0"))
@@ -150,6 +164,7 @@ async def test_an_append_that_races_a_commit_is_in_the_transcript_or_refused(sce
     assert len(text.split()) == MANY - refused
 
 
+@requirement("planes:runs:own-thread")
 async def test_runs_of_another_thread_and_unknown_ones_are_not_found(scene: Scene) -> None:
     run = await scene.begin()
     await scene.begin(thread="t2")
@@ -169,6 +184,7 @@ async def test_ids_have_1_to_256_characters(scene: Scene, thread: str) -> None:
         await scene.begin(thread)
 
 
+@requirement("planes:http:lists")
 async def test_runs_are_listed_newest_first_and_page_by_page(scene: Scene) -> None:
     begun = [(await scene.begin()).run_id for _ in range(5)]
     first = await scene.runs.runs(THREAD, limit=2)
@@ -177,6 +193,7 @@ async def test_runs_are_listed_newest_first_and_page_by_page(scene: Scene) -> No
     assert await scene.runs.runs(THREAD, limit=0) == ()
 
 
+@requirement("planes:runs:stale")
 async def test_a_run_is_stale_by_its_last_activity_and_not_by_its_age(scene: Scene) -> None:
     old, older = await scene.begin(), await scene.begin()
     scene.clock.advance(10_000)
@@ -185,6 +202,7 @@ async def test_a_run_is_stale_by_its_last_activity_and_not_by_its_age(scene: Sce
     assert [run.run_id for run in await scene.runs.open_runs(inactive_ms=5_000)] == [old.run_id]
 
 
+@requirement("planes:runs:recovery")
 async def test_recovery_commits_what_is_there_and_answers_open_calls_with_an_error(scene: Scene) -> None:
     run = await scene.begin()
     await scene.tell(run, user("q"), call("c1", "grep"), call("c2"), result("c2"), call("c3"))
@@ -199,6 +217,7 @@ async def test_recovery_commits_what_is_there_and_answers_open_calls_with_an_err
     assert again.disagreements == (), "the log has it, too"
 
 
+@requirement("planes:runs:recovery")
 @pytest.mark.parametrize(("action", "status"), [("fail", "failed"), ("cancel", "cancelled"), ("commit", "committed")])
 async def test_recovery_ends_a_run_as_it_is_told(scene: Scene, action: str, status: RunStatus) -> None:
     run = await scene.begin()
@@ -208,6 +227,7 @@ async def test_recovery_ends_a_run_as_it_is_told(scene: Scene, action: str, stat
     assert await scene.path() == (["half"] if action == "commit" else [])
 
 
+@requirement("planes:secrets:commit-decides")
 async def test_ending_a_run_shows_the_text_that_was_held_back(scene: Scene) -> None:
     for end in (scene.runs.commit, scene.runs.fail, scene.runs.cancel):
         run = await scene.begin()
@@ -239,6 +259,7 @@ async def test_a_long_run_is_projected_in_steps_before_its_commit(
     assert state_in(row, head=95) is not None
 
 
+@requirement("planes:branches:switch")
 async def test_a_commit_moves_the_active_leaf_only_where_its_fork_point_is_on_the_active_path(scene: Scene) -> None:
     [one, two] = await scene.said("one", "two")
     await scene.said("other", fork_from=one)
@@ -258,6 +279,7 @@ async def test_a_run_without_messages_moves_nothing(scene: Scene) -> None:
     assert await scene.path() == ["one"]
 
 
+@requirement("planes:runs:fork-point", "planes:branches:missing-parent")
 async def test_a_fork_point_that_is_not_there_yet_starts_a_chain_that_is_attached_later(scene: Scene) -> None:
     coming = await scene.begin(None)
     await scene.tell(coming, delta("parent"))
@@ -290,6 +312,7 @@ class StoppingTables:
         return found
 
 
+@requirement("planes:runs:crash")
 async def test_a_commit_that_stops_at_any_step_leaves_nothing_and_can_be_done_again(scene: Scene) -> None:
     [question] = await scene.said("question")
     await scene.said("first", fork_from=question)
@@ -336,6 +359,7 @@ class Model:
 steps = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 3), st.sampled_from(["commit", "fail"])), max_size=15)
 
 
+@requirement("planes:branches:active")
 @pytest.mark.parametrize("backend", BACKENDS)
 @given(steps)
 def test_as_long_as_nobody_switches_the_active_path_is_the_one_of_the_default_rule(
@@ -365,6 +389,7 @@ ENDS: dict[str, EndRun] = {
 }
 
 
+@requirement("planes:runs:one-transcript")
 @pytest.mark.parametrize("backend", BACKENDS)
 @given(st.lists(st.sampled_from([*ENDS, "tell"]), min_size=2, max_size=8))
 def test_whatever_races_a_run_ends_once_and_its_transcript_is_what_was_told(backend: str, asked: list[str]) -> None:

@@ -19,6 +19,7 @@ from fieldstone.planes.projector import SequenceGap
 from fieldstone.planes.snapshots import replayed, shown, snapshot_of, state_in, take_snapshot
 from fieldstone.ports.planes import PlaneStore, ReadTables, SnapshotRow, StreamRow, Tables
 from tests.planes.events import STREAM, delta, logs, rows_of, user
+from tests.requirements import requirement
 
 NOW_MS = 1_760_000_000_000
 LOG = [user("q"), delta("one "), delta("two"), user("more"), delta("three")]
@@ -38,6 +39,7 @@ async def a_store(log: list[StreamEvent]) -> PlaneStore:
     return store
 
 
+@requirement("planes:rules:snapshot-equals-replay", "planes:messages:deterministic")
 @given(logs)
 def test_snapshot_and_tail_equal_the_full_replay_byte_for_byte_at_every_seq(log: list[StreamEvent]) -> None:
     events = decode_events(rows_of(log))
@@ -55,6 +57,7 @@ def test_snapshot_and_tail_equal_the_full_replay_byte_for_byte_at_every_seq(log:
         until.apply(events[seq : seq + 1])
 
 
+@requirement("planes:compaction:warm-start")
 async def test_a_replay_begins_at_the_newest_good_snapshot() -> None:
     store = await a_store(LOG)
     row = await store.write(lambda tables: take_snapshot(tables, STREAM, now_ms=NOW_MS, until=3))
@@ -65,6 +68,7 @@ async def test_a_replay_begins_at_the_newest_good_snapshot() -> None:
     assert await store.read(tables_state) == await fresh_state(LOG)
 
 
+@requirement("planes:rules:bad-snapshot")
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -90,6 +94,7 @@ async def test_a_snapshot_that_cannot_be_believed_is_discarded_and_the_log_alone
     assert await store.read(tables_state) == await fresh_state(LOG)
 
 
+@requirement("planes:rules:bad-snapshot")
 async def test_behind_a_bad_snapshot_an_older_good_one_is_used() -> None:
     store = await a_store(LOG)
     await store.write(lambda tables: take_snapshot(tables, STREAM, now_ms=NOW_MS, until=2))
@@ -100,6 +105,7 @@ async def test_behind_a_bad_snapshot_an_older_good_one_is_used() -> None:
     assert await store.read(tables_state) == await fresh_state(LOG)
 
 
+@requirement("planes:rules:a-cache")
 async def test_losing_all_snapshots_loses_nothing_that_was_not_truncated() -> None:
     store = await a_store(LOG)
     await store.write(lambda tables: take_snapshot(tables, STREAM, now_ms=NOW_MS))
@@ -107,6 +113,7 @@ async def test_losing_all_snapshots_loses_nothing_that_was_not_truncated() -> No
     assert await store.read(tables_state) == await fresh_state(LOG)
 
 
+@requirement("planes:rules:never-a-hole")
 async def test_a_snapshot_that_ends_below_the_floor_is_not_joined_to_what_comes_after_a_hole() -> None:
     store = await a_store(LOG)
     await store.write(lambda tables: take_snapshot(tables, STREAM, now_ms=NOW_MS, until=2))
@@ -122,12 +129,14 @@ async def test_nothing_is_taken_of_a_stream_without_events() -> None:
     assert (await store.read(lambda tables: replayed(tables, STREAM))).last_seq == 0
 
 
+@requirement("planes:projector:gap")
 def test_a_projector_refuses_a_tail_that_does_not_follow_its_snapshot() -> None:
     messages = project_messages(STREAM, last_seq=2)
     with pytest.raises(SequenceGap):
         messages.apply(decode_events(rows_of(LOG)[4:]))
 
 
+@requirement("planes:rules:snapshot-shape")
 def test_a_snapshot_is_shown_with_its_state_as_json() -> None:
     messages = project_messages(STREAM)
     messages.apply(decode_events(rows_of(LOG)))

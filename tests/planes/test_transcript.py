@@ -28,6 +28,7 @@ from fieldstone.redact import shared_harness
 from fieldstone.testing import WordCounter
 from tests.planes.events import call, delta, error, finished, reasoning, result, user
 from tests.planes.scene import BACKENDS, THREAD, Scene, in_scene, texts
+from tests.requirements import requirement
 
 
 async def pages(scene: Scene, limit: int, **asked: object) -> list[list[str]]:
@@ -49,16 +50,19 @@ async def forked(scene: Scene) -> dict[str, str]:
     return {"a1": a1, "a2": a2, "a3": a3, "b2": b2, "b3": b3}
 
 
+@requirement("planes:branches:active")
 async def test_the_active_branch_is_read_by_default(scene: Scene) -> None:
     await forked(scene)
     assert await scene.path() == ["a1", "b2", "b3"]
 
 
+@requirement("planes:branches:all")
 async def test_all_branches_are_read_in_order_of_creation(scene: Scene) -> None:
     await forked(scene)
     assert await pages(scene, 2, branch="all") == [["a1", "a2"], ["a3", "b2"], ["b3"]]
 
 
+@requirement("planes:branches:selections")
 async def test_explicit_selections_win_for_their_read(scene: Scene) -> None:
     ids = await forked(scene)
     selections = {ids["a1"]: ids["a2"]}
@@ -66,12 +70,14 @@ async def test_explicit_selections_win_for_their_read(scene: Scene) -> None:
     assert await scene.path() == ["a1", "b2", "b3"]
 
 
+@requirement("planes:branches:selections")
 async def test_the_key_of_the_root_is_empty(scene: Scene) -> None:
     [first] = await scene.said("first try")
     await scene.said("second try", fork_from=None)
     assert await pages(scene, 9, selections={"": first}) == [["first try"]]
 
 
+@requirement("planes:branches:selections")
 async def test_selections_that_choose_nothing_leave_the_active_branch(scene: Scene) -> None:
     ids = await forked(scene)
     for nothing in ({"gone": ids["a2"]}, {ids["a1"]: "gone"}, {ids["a3"]: ids["a2"]}, {"": ids["a2"]}):
@@ -80,6 +86,7 @@ async def test_selections_that_choose_nothing_leave_the_active_branch(scene: Sce
         await scene.transcript.messages(THREAD, selections=dict.fromkeys(map(str, range(1_001)), "x"))
 
 
+@requirement("planes:branches:paged")
 async def test_reads_are_paged_and_the_pages_of_one_path_belong_together(scene: Scene) -> None:
     ids = await forked(scene)
     first = await scene.transcript.messages(THREAD, limit=2)
@@ -89,6 +96,7 @@ async def test_reads_are_paged_and_the_pages_of_one_path_belong_together(scene: 
     assert rest.next is None
 
 
+@requirement("planes:branches:paged")
 async def test_a_path_that_is_attached_between_two_pages_is_read_on_where_it_was(scene: Scene) -> None:
     coming = await scene.begin(None)
     await scene.tell(coming, delta("parent"))
@@ -100,6 +108,7 @@ async def test_a_path_that_is_attached_between_two_pages_is_read_on_where_it_was
     assert await scene.path() == ["parent", "a", "b", "c"]
 
 
+@requirement("planes:branches:paged")
 async def test_a_limit_of_0_gives_none_and_one_below_is_refused(scene: Scene) -> None:
     await forked(scene)
     first = await scene.transcript.messages(THREAD, limit=2)
@@ -110,6 +119,7 @@ async def test_a_limit_of_0_gives_none_and_one_below_is_refused(scene: Scene) ->
         await scene.transcript.messages(THREAD, limit=-1)
 
 
+@requirement("planes:branches:paged")
 async def test_what_is_no_next_of_an_earlier_answer_is_refused(scene: Scene) -> None:
     await forked(scene)
     of_all = (await scene.transcript.messages(THREAD, branch="all", limit=1)).next
@@ -130,6 +140,7 @@ def opaque(**cursor: object) -> str:
     return urlsafe_b64encode(json.encode(cursor)).decode()
 
 
+@requirement("planes:branches:tree")
 async def test_the_tree_has_every_message_without_its_parts(scene: Scene) -> None:
     ids = await forked(scene)
     tree = await scene.transcript.tree(THREAD)
@@ -145,6 +156,7 @@ async def test_the_tree_has_every_message_without_its_parts(scene: Scene) -> Non
     assert tree.nodes[0].created_at.endswith("Z")
 
 
+@requirement("planes:branches:switch")
 async def test_the_active_path_can_be_put_through_any_message_and_goes_on_by_the_default_rule(scene: Scene) -> None:
     ids = await forked(scene)
     assert await scene.transcript.set_active(THREAD, ids["a2"]) == ids["a3"]
@@ -154,6 +166,7 @@ async def test_the_active_path_can_be_put_through_any_message_and_goes_on_by_the
         await scene.transcript.set_active(THREAD, "gone")
 
 
+@requirement("planes:http:lists")
 async def test_threads_are_listed_by_id_and_page_by_page(scene: Scene) -> None:
     for thread in ("b", "a", "c", "d"):
         await scene.said("hello", thread=thread)
@@ -164,6 +177,7 @@ async def test_threads_are_listed_by_id_and_page_by_page(scene: Scene) -> None:
     assert rest.next is None
 
 
+@requirement("planes:branches:not-found")
 async def test_an_unknown_thread_is_not_found(scene: Scene) -> None:
     for asked in (
         scene.transcript.messages("t9"),
@@ -179,6 +193,7 @@ async def test_an_unknown_thread_is_not_found(scene: Scene) -> None:
             await asked
 
 
+@requirement("planes:branches:delete")
 async def test_deleting_a_thread_takes_messages_runs_streams_and_snapshots_and_gives_a_receipt(scene: Scene) -> None:
     await forked(scene)
     await scene.said("another thread", thread="t2")
@@ -203,6 +218,7 @@ async def test_deleting_a_thread_takes_messages_runs_streams_and_snapshots_and_g
     assert await scene.path("t2") == ["another thread"]
 
 
+@requirement("planes:branches:delete")
 async def test_a_thread_that_is_deleted_can_begin_again_and_has_nothing_of_before(scene: Scene) -> None:
     await forked(scene)
     await scene.transcript.delete(THREAD)
@@ -214,6 +230,7 @@ async def test_a_thread_that_is_deleted_can_begin_again_and_has_nothing_of_befor
     assert (receipt.messages, receipt.runs) == (1, 1)
 
 
+@requirement("planes:branches:delete")
 async def test_a_deletion_that_was_cut_short_shows_nothing_of_the_thread_and_is_finished_when_it_begins_again(
     scene: Scene,
 ) -> None:
@@ -228,6 +245,7 @@ async def test_a_deletion_that_was_cut_short_shows_nothing_of_the_thread_and_is_
     assert await pages(scene, 9, branch="all") == [["new"]]
 
 
+@requirement("planes:branches:delete")
 async def test_events_for_a_run_of_a_deleted_thread_are_refused(scene: Scene) -> None:
     run = await scene.begin()
     await scene.tell(run, delta("half"))
@@ -236,6 +254,7 @@ async def test_events_for_a_run_of_a_deleted_thread_are_refused(scene: Scene) ->
         await scene.tell(run, delta(" more"))
 
 
+@requirement("planes:rules:hold")
 async def test_a_thread_with_a_stream_on_hold_is_not_deleted(scene: Scene) -> None:
     run = await scene.committed(delta("keep me"))
     await scene.store.write(lambda tables: tables.put_reader(run.stream_id, f"{HOLD_PREFIX}audit", 0))
@@ -279,6 +298,7 @@ steps = st.lists(
 )
 
 
+@requirement("planes:branches:paged")
 @pytest.mark.parametrize("backend", BACKENDS)
 @given(steps, st.integers(1, 4))
 def test_however_a_thread_grows_and_is_switched_its_pages_are_the_path_that_its_parents_tell(
@@ -339,6 +359,7 @@ def shape(context: Context) -> list[str]:
     return [message.role for message in context.messages]
 
 
+@requirement("planes:prompt:provenance")
 async def test_a_context_is_the_end_of_the_active_path_with_its_provenance(scene: Scene) -> None:
     await conversation(scene)
     whole = await scene.transcript.context(THREAD)
@@ -351,12 +372,14 @@ async def test_a_context_is_the_end_of_the_active_path_with_its_provenance(scene
     assert last.tokens is None
 
 
+@requirement("planes:prompt:pairs")
 async def test_a_context_never_splits_a_tool_call_from_its_result(scene: Scene) -> None:
     await conversation(scene)
     lengths = [len((await scene.transcript.context(THREAD, last=last)).messages) for last in range(8)]
     assert lengths == [0, 1, 1, 1, 4, 5, 6, 7]
 
 
+@requirement("planes:prompt:budget")
 async def test_a_context_stays_within_its_tokens(scene: Scene) -> None:
     await conversation(scene)
     counter = WordCounter()
@@ -375,6 +398,7 @@ async def test_a_context_stays_within_its_tokens(scene: Scene) -> None:
         await scene.transcript.context(THREAD, last=-1)
 
 
+@requirement("planes:prompt:filters")
 async def test_a_context_can_leave_out_reasoning_and_tool_results_with_their_calls(scene: Scene) -> None:
     await conversation(scene)
     context = await scene.transcript.context(THREAD, reasoning=False, tool_results=False)
@@ -386,6 +410,7 @@ async def test_a_context_can_leave_out_reasoning_and_tool_results_with_their_cal
     assert kinds == {TextPart, ReasoningPart, ToolCallPart, ToolResultPart}
 
 
+@requirement("planes:prompt:branch")
 async def test_a_context_of_another_branch_is_chosen_by_selections(scene: Scene) -> None:
     ids = await forked(scene)
     context = await scene.transcript.context(THREAD, last=2, selections={ids["a1"]: ids["a2"]})
@@ -405,6 +430,7 @@ async def test_a_message_with_nothing_for_a_model_is_not_in_a_context(scene: Sce
     assert texts((await scene.transcript.context(THREAD)).messages) == ["hello"]
 
 
+@requirement("planes:prompt:budget")
 async def test_a_context_reaches_over_many_pages(scene: Scene) -> None:
     await scene.said(*map(str, range(350)))
     context = await scene.transcript.context(THREAD, last=250)
@@ -426,6 +452,7 @@ any_parts = st.lists(
 )
 
 
+@requirement("planes:prompt:pairs")
 @given(st.lists(any_parts, max_size=12), st.integers(0, 12))
 def test_whatever_was_called_no_limit_splits_a_call_from_its_result(
     said: list[list[TextPart | ToolCallPart | ToolResultPart]], last: int
@@ -458,6 +485,7 @@ def split(left: Sequence[CanonicalMessage], kept: Sequence[CanonicalMessage]) ->
     return False
 
 
+@requirement("planes:prompt:pairs")
 def test_a_result_whose_call_is_nowhere_hides_nothing() -> None:
     window = Window(2, None, None)
     for each in (message(3, ToolResultPart("gone", "t", "x")), message(2, TextPart("b")), message(1, TextPart("a"))):

@@ -24,6 +24,7 @@ from fieldstone.planes.tree import (
 )
 from fieldstone.ports.planes import MessageRow, ReadTables, Tables, ThreadRow
 from tests.planes.scene import SCOPE, THREAD, Scene
+from tests.requirements import requirement
 
 MOST = 12
 LONG = 1_000
@@ -65,6 +66,7 @@ parents = st.integers(1, MOST).flatmap(
 )
 
 
+@requirement("planes:branches:missing-parent", "planes:branches:cycles")
 @given(parents)
 def test_whatever_parents_messages_name_and_in_whatever_order_they_come_each_has_its_place(
     named: list[str | None],
@@ -96,6 +98,7 @@ def begins_there(tables: ReadTables, head: MessageRow) -> bool:
     return head.parent is None or tables.message(THREAD, head.parent) is None
 
 
+@requirement("planes:branches:paged")
 @given(parents, st.integers(0, MOST), st.integers(0, MOST))
 def test_a_page_of_a_path_is_the_same_part_of_the_whole_path(named: list[str | None], after: int, limit: int) -> None:
     def work(tables: Tables) -> None:
@@ -109,6 +112,7 @@ def test_a_page_of_a_path_is_the_same_part_of_the_whole_path(named: list[str | N
     in_tables(work)
 
 
+@requirement("planes:branches:selections")
 @given(
     parents,
     st.dictionaries(st.sampled_from(["", *map(str, range(MOST))]), st.sampled_from(list(map(str, range(MOST))))),
@@ -140,6 +144,7 @@ def walked(tables: ReadTables, selections: dict[str, str]) -> list[str]:
         path.append(by_id.get(selections.get(here or "", ""), children[0]))
 
 
+@requirement("planes:branches:cost")
 def test_the_way_to_an_ancestor_takes_few_reads_however_long_the_chain() -> None:
     def work(tables: Tables) -> None:
         parent = None
@@ -155,6 +160,7 @@ def test_the_way_to_an_ancestor_takes_few_reads_however_long_the_chain() -> None
     in_tables(work)
 
 
+@requirement("planes:branches:cost")
 def test_a_page_costs_as_much_in_a_long_thread_with_many_branches_as_in_a_short_one() -> None:
     def work(tables: Tables) -> None:
         parent, place = None, 0
@@ -185,6 +191,7 @@ class Counted:
         return self._tables.message(thread, message_id)
 
 
+@requirement("planes:branches:active")
 def test_at_each_fork_the_newest_child_that_stands_is_taken_else_the_newest() -> None:
     def work(tables: Tables) -> None:
         put(tables, "root", None, place=1)
@@ -198,6 +205,7 @@ def test_at_each_fork_the_newest_child_that_stands_is_taken_else_the_newest() ->
     in_tables(work)
 
 
+@requirement("planes:branches:missing-parent")
 def test_a_chain_is_attached_when_its_parent_comes() -> None:
     def work(tables: Tables) -> None:
         for at, (message, parent) in enumerate(pairwise(["c", "b", "a", None]), start=1):

@@ -27,6 +27,7 @@ from fieldstone.servers.http.entrance import Visit
 from fieldstone.servers.tenants import Tenants
 from fieldstone.testing import SeededIds
 from tests.field.fields import opened
+from tests.requirements import requirement
 
 Body = dict[str, Any]
 
@@ -114,6 +115,7 @@ def with_authority(authority: int) -> Caller:
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:attribution:resolvable", "openwop:conformance:real")
 @pytest.mark.parametrize("workflow", FIXTURES)
 async def test_every_fixture_comes_to_its_end_and_tells_what_it_wrote(house: House, workflow: str) -> None:
     run = await house.ran(workflow)
@@ -124,6 +126,7 @@ async def test_every_fixture_comes_to_its_end_and_tells_what_it_wrote(house: Hou
     assert types[-2:] == ["node.completed", "run.completed"]
 
 
+@requirement("openwop:conformance:runs")
 @pytest.mark.parametrize("workflow", FIXTURES)
 async def test_a_run_event_has_openwops_shape_and_nothing_else(house: House, workflow: str) -> None:
     run = await house.ran(workflow)
@@ -137,6 +140,7 @@ async def test_a_run_event_has_openwops_shape_and_nothing_else(house: House, wor
     assert sorted(event["timestamp"] for event in events) == [event["timestamp"] for event in events]
 
 
+@requirement("openwop:attribution:per-run")
 async def test_what_a_run_wrote_is_told_as_the_feed_tells_it(house: House) -> None:
     run = await house.ran(BUDGET)
     page = await Feed(await house.field()).page()
@@ -145,6 +149,7 @@ async def test_what_a_run_wrote_is_told_as_the_feed_tells_it(house: House) -> No
     assert not any("content" in payload for payload in written)
 
 
+@requirement("openwop:attribution:per-run")
 async def test_what_others_write_meanwhile_is_not_the_runs(house: House) -> None:
     memory = await house.memory()
     run, other, entry = await asyncio.gather(
@@ -158,12 +163,14 @@ async def test_what_others_write_meanwhile_is_not_the_runs(house: House) -> None
     assert entry.id not in ids[0] | ids[1]
 
 
+@requirement("openwop:attribution:resolvable", "openwop:conformance:real")
 async def test_what_a_run_wrote_is_there_afterwards(house: House) -> None:
     run = await house.ran(NOOP)
     [written] = [event.payload for event in run.events if event.type == "memory.written"]
     assert await (await house.memory()).get(written["memoryRef"], written["memoryId"]) is not None
 
 
+@requirement("openwop:conformance:runs-tenant")
 async def test_a_run_of_another_tenant_is_one_that_there_is_not(house: House) -> None:
     run = await house.ran(NOOP)
     for tenant, run_id in (("zeta", run.snapshot.run_id), ("acme", "run-unknown")):
@@ -179,18 +186,21 @@ async def test_only_the_newest_runs_are_kept(house: House) -> None:
         runs.get("acme", ids[0])
 
 
+@requirement("openwop:conformance:runs")
 async def test_a_workflow_that_there_is_not_is_not_found_and_not_repeated(house: House) -> None:
     with pytest.raises(NotFound) as refused:
         await house.ran(f"nonexistent-{CANARY}")
     assert CANARY not in refused.value.message
 
 
+@requirement("openwop:conformance:key")
 async def test_who_may_not_write_starts_no_run(house: House) -> None:
     with pytest.raises(Forbidden):
         await house.ran(REDACTION, caller=with_authority(2))
     assert (await Feed(await house.field()).page()).events == ()
 
 
+@requirement("openwop:sr-1:policy-refuse")
 async def test_a_run_that_the_tenant_refuses_has_failed_and_says_so(house: House) -> None:
     house.options = {"refuse_secrets": True}
     run = await house.ran(REDACTION)
@@ -203,6 +213,7 @@ async def test_a_run_that_the_tenant_refuses_has_failed_and_says_so(house: House
 # --- fixtures ---------------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:memory:round-trip")
 async def test_the_round_trip_reads_back_what_it_put(house: House) -> None:
     run = await house.ran(ROUNDTRIP)
     [written] = [event.payload for event in run.events if event.type == "memory.written"]
@@ -210,6 +221,7 @@ async def test_the_round_trip_reads_back_what_it_put(house: House) -> None:
     assert run.snapshot.variables == {"memoryReadback": kept}
 
 
+@requirement("openwop:ttl:not-returned")
 async def test_what_is_over_is_stored_and_not_listed(house: House) -> None:
     seen = await house.variables(TTL)
     assert [entry["id"] for entry in seen["memoryList"]] == [seen["freshId"]]
@@ -218,6 +230,7 @@ async def test_what_is_over_is_stored_and_not_listed(house: House) -> None:
     assert await field.memories.entries.find(ref, seen["expiredId"]) is not None
 
 
+@requirement("openwop:sr-1:registry")
 async def test_a_secret_that_the_host_knows_is_marked_and_then_dropped(house: House) -> None:
     seen = await house.variables(REDACTION)
     field = await house.field()
@@ -225,6 +238,7 @@ async def test_a_secret_that_the_host_knows_is_marked_and_then_dropped(house: Ho
     assert await field.secrets() == []
 
 
+@requirement("openwop:sr-1:registry")
 async def test_runs_at_the_same_time_do_not_drop_each_others_secrets(house: House) -> None:
     runs = await asyncio.gather(*(house.ran(workflow) for workflow in (REDACTION, BYOK) * 4))
     assert {run.snapshot.status for run in runs} == {"completed"}
@@ -234,6 +248,7 @@ async def test_runs_at_the_same_time_do_not_drop_each_others_secrets(house: Hous
     assert await (await house.field()).secrets() == []
 
 
+@requirement("openwop:cti-1:probed")
 async def test_another_tenant_finds_nothing_under_the_same_ref_and_id(house: House) -> None:
     seen = await house.variables(CROSS_TENANT)
     assert [entry["id"] for entry in seen["ownerProbe"]] == [seen["ownerEntryId"]]
@@ -241,6 +256,7 @@ async def test_another_tenant_finds_nothing_under_the_same_ref_and_id(house: Hou
     assert house.opened == ["acme", "other"]
 
 
+@requirement("openwop:cti-1:probed")
 async def test_the_probe_would_find_it_if_the_tenants_were_not_apart(house: House) -> None:
     seen = await house.variables(CROSS_TENANT, elsewhere="acme")
     assert {entry["id"] for entry in seen["crossTenantProbe"]} == {seen["ownerEntryId"]}
@@ -248,6 +264,7 @@ async def test_the_probe_would_find_it_if_the_tenants_were_not_apart(house: Hous
     assert seen["crossTenantBudgetedProbe"] == seen["budgetedEntries"]
 
 
+@requirement("openwop:budget:whole")
 async def test_the_list_within_a_budget_leaves_out_what_is_too_large(house: House) -> None:
     seen = await house.variables(BUDGET)
     listed = [entry["id"] for entry in seen["budgetedEntries"]]
@@ -260,12 +277,14 @@ async def test_the_list_within_a_budget_leaves_out_what_is_too_large(house: Hous
     assert seen["crossTenantBudgetedProbe"] == []
 
 
+@requirement("openwop:budget:relevance")
 async def test_what_the_query_is_about_comes_first_though_it_is_the_oldest(house: House) -> None:
     seen = await house.variables(BUDGET)
     assert sorted(seen["recencyOrder"]) == sorted(seen["relevanceOrder"])
     assert seen["recencyOrder"][-1] == seen["relevanceOrder"][0]
 
 
+@requirement("openwop:conformance:byok")
 async def test_a_resolved_secret_is_told_by_its_digest_alone(house: House) -> None:
     run = await house.ran(BYOK)
     resolved = run.snapshot.variables["resolve-secret"]
@@ -288,6 +307,7 @@ async def seeded(house: House, contents: list[str]) -> None:
     assert await house.ask(SEED, {"memoryRef": REF, "entries": entries}) == (201, {})
 
 
+@requirement("openwop:conformance:compact")
 async def test_all_entries_become_one_and_its_content_is_told(house: House) -> None:
     await seeded(house, ["The fair opens at nine. [BYOK:till-key]", "It closes at noon.", "Pears cost two coins."])
     status, answer = await house.ask(COMPACT, {"memoryRef": REF})
@@ -298,12 +318,14 @@ async def test_all_entries_become_one_and_its_content_is_told(house: House) -> N
     assert set(answer["payload"]["sourceIds"]) == {"s0", "s1", "s2"}
 
 
+@requirement("openwop:compaction:nothing-under-two")
 @pytest.mark.parametrize("contents", [[], ["One alone."]])
 async def test_of_fewer_than_two_there_is_nothing_to_compact(house: House, contents: list[str]) -> None:
     await seeded(house, contents)
     assert await house.ask(COMPACT, {"memoryRef": REF}) == (204, None)
 
 
+@requirement("openwop:conformance:distill")
 async def test_a_memory_that_nobody_wrote_to_gets_a_corpus_and_is_distilled(house: House) -> None:
     for _ in range(2):  # the second time there is what the first one left, which is not enough
         status, answer = await house.ask(DISTILL, {"memoryRef": REF, "tokenBudget": 8_000})
@@ -315,6 +337,7 @@ async def test_a_memory_that_nobody_wrote_to_gets_a_corpus_and_is_distilled(hous
     assert answer["event"]["sourceCount"] == 2
 
 
+@requirement("openwop:distillation:exceeded")
 async def test_a_budget_that_is_too_small_leaves_nothing_of_the_corpus(house: House) -> None:
     with pytest.raises(TokenBudgetExceeded) as refused:
         await house.ask(DISTILL, {"memoryRef": REF, "tokenBudget": 1})
@@ -323,6 +346,7 @@ async def test_a_budget_that_is_too_small_leaves_nothing_of_the_corpus(house: Ho
     assert (await Feed(await house.field()).page()).events == ()
 
 
+@requirement("openwop:distillation:byte-stable")
 async def test_given_sources_decide_the_archive_whatever_lies_there(house: House) -> None:
     request = {"memoryRef": REF, "tokenBudget": 8_000, "sources": ["s1", {"content": "s2"}, "s3"]}
     first, second, third = [(await house.ask(DISTILL, request))[1] for _ in range(3)]
@@ -330,6 +354,7 @@ async def test_given_sources_decide_the_archive_whatever_lies_there(house: House
     assert {each["event"]["sourceCount"] for each in (first, second, third)} == {3}
 
 
+@requirement("openwop:distillation:concurrent")
 async def test_distillations_of_one_memory_at_the_same_time_all_come_to_an_end(house: House) -> None:
     seams = await house.seams()
     with_sources = [seams.distil(REF, 8_000, ["s1", "s2", "s3"], index=False) for _ in range(3)]
@@ -339,6 +364,7 @@ async def test_distillations_of_one_memory_at_the_same_time_all_come_to_an_end(h
     assert all(each.index_file for each in made[3:])
 
 
+@requirement("openwop:conformance:distill")
 async def test_one_source_alone_is_distilled_and_what_looks_like_a_key_is_not_told(house: House) -> None:
     sources = [{"content": f"Notes with {CANARY} in them."}]
     request = {"memoryRef": REF, "tokenBudget": 8_000, "includeSecretCanary": True, "sources": sources}
@@ -347,12 +373,14 @@ async def test_one_source_alone_is_distilled_and_what_looks_like_a_key_is_not_to
     assert CANARY not in str(answer)
 
 
+@requirement("openwop:distillation:index")
 async def test_an_index_is_told_when_it_is_asked_for(house: House) -> None:
     _, answer = await house.ask(DISTILL, {"memoryRef": REF, "tokenBudget": 8_000, "indexEmitted": True})
     assert answer["event"]["distillation"]["indexUpdated"] is True
     assert answer["event"]["outputId"] in str(answer["indexFile"])
 
 
+@requirement("openwop:consolidation:idempotent", "openwop:conformance:consolidate")
 async def test_a_pass_has_work_to_do_where_a_secret_is_planted_and_the_next_has_none(house: House) -> None:
     for _ in range(2):  # a suite that is run again finds what it left
         _, first = await house.ask(CONSOLIDATE, {"memoryRef": REF, "includeSecretCanary": True})
@@ -366,11 +394,13 @@ async def test_a_pass_has_work_to_do_where_a_secret_is_planted_and_the_next_has_
     assert await (await house.field()).secrets() == []
 
 
+@requirement("openwop:conformance:consolidate")
 async def test_an_empty_memory_is_consolidated_to_an_empty_one_and_its_ref_is_not_repeated(house: House) -> None:
     answer = await house.ask(CONSOLIDATE, {"memoryRef": f"mem_{CANARY}"})
     assert answer == (200, {"event": {"inputCount": 0, "outputCount": 0}})
 
 
+@requirement("openwop:conformance:key")
 async def test_who_may_not_compact_plants_nothing(house: House) -> None:
     with pytest.raises(Forbidden):
         await (await house.seams(with_authority(4))).consolidate(REF, plants_secret=True)
@@ -380,6 +410,7 @@ async def test_who_may_not_compact_plants_nothing(house: House) -> None:
 # --- over HTTP --------------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:conformance:runs")
 async def test_a_run_is_started_read_and_polled(house: House) -> None:
     status, started = await house.ask(RUNS, {"workflowId": NOOP})
     assert (status, set(started), started["status"]) == (201, {"runId", "status"}, "completed")
@@ -395,6 +426,7 @@ async def test_a_run_is_started_read_and_polled(house: House) -> None:
     assert polled == (200, {"events": [], "isComplete": True})
 
 
+@requirement("openwop:cti-1:key-decides")
 async def test_the_tenant_is_the_keys_whatever_the_body_says(house: House) -> None:
     _, started = await house.ask(RUNS, {"workflowId": NOOP, "tenantId": "zeta"})
     for path in (RUN, EVENTS, POLL):
@@ -441,6 +473,7 @@ async def test_a_request_that_is_none_is_refused_and_leaves_nothing(house: House
     assert (await Feed(await house.field()).page()).events == ()
 
 
+@requirement("openwop:conformance:runs")
 @pytest.mark.parametrize(
     "query", ["lastSequence=", "lastSequence=x", "lastSequence=1.5", "lastSequence=1&lastSequence=2"]
 )
@@ -450,6 +483,7 @@ async def test_a_place_to_poll_from_that_is_none_is_refused(house: House, query:
         await house.ask(POLL, id=started["runId"], query=query)
 
 
+@requirement("openwop:errors:no-echo")
 @pytest.mark.parametrize("place", ["ref", "id", "workflow"])
 async def test_a_refusal_repeats_nothing_of_what_was_sent(house: House, place: str) -> None:
     requests = {
@@ -462,11 +496,13 @@ async def test_a_refusal_repeats_nothing_of_what_was_sent(house: House, place: s
     assert CANARY not in f"{refused.value.message}{refused.value.extra}"
 
 
+@requirement("openwop:discovery:no-engine")
 async def test_a_run_takes_no_command_since_replay_is_not_advertised(house: House) -> None:
     with pytest.raises(NotFound):
         await house.ask(RUN, {"fromSeq": 0, "mode": "replay"}, id="run-x:fork")
 
 
+@requirement("openwop:cti-1:probed")
 async def test_another_tenant_is_probed_also_by_the_one_that_is_kept_for_it(house: House) -> None:
     for tenant in ("acme", *PROBE_TENANTS):
         _, started = await house.ask(RUNS, {"workflowId": CROSS_TENANT}, tenant=tenant)
@@ -475,6 +511,7 @@ async def test_another_tenant_is_probed_also_by_the_one_that_is_kept_for_it(hous
         assert run["variables"]["crossTenantProbe"] == []
 
 
+@requirement("openwop:discovery:off-is-404")
 async def test_what_is_switched_off_has_no_seam() -> None:
     house = House(compaction=False, distillation=False, consolidation=False)
     assert not {COMPACT, DISTILL, CONSOLIDATE} & set(house.routes.handlers())

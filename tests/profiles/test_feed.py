@@ -22,6 +22,7 @@ from fieldstone.testing import KEY
 from tests.access.sessions import close_session
 from tests.field.fields import opened
 from tests.messages import accepted, join, record, register
+from tests.requirements import requirement
 
 AUDITOR = Caller("key-auditor", 0)
 WORD = "quokka"
@@ -37,6 +38,7 @@ async def field() -> AsyncIterator[LocalField]:
 # --- what an event says -----------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:events:shape", "openwop:attribution:fields")
 async def test_a_put_is_told_with_its_ref_id_tags_node_and_agent_and_nothing_else(field: LocalField) -> None:
     entry = await MemoryAdapter(field).put(
         "notes", content=f"The {WORD} sleeps.", tags=["animals"], node_id="node-1", agent_id="agent-1"
@@ -54,12 +56,14 @@ async def test_a_put_is_told_with_its_ref_id_tags_node_and_agent_and_nothing_els
     }
 
 
+@requirement("openwop:attribution:fields")
 async def test_what_was_not_given_is_not_told(field: LocalField) -> None:
     entry = await MemoryAdapter(field).put("notes", content="Rain.")
     [event] = await told(field)
     assert event.payload == {"memoryRef": "notes", "memoryId": entry.id}
 
 
+@requirement("openwop:compaction:event")
 async def test_a_compaction_names_its_output_and_sources_by_their_own_ids(field: LocalField) -> None:
     await seed(field, "notes", "a", "b", "c")
     [compacted] = await MemoryAdapter(field).compact("notes", why="asked", whole=True)
@@ -76,6 +80,7 @@ async def test_a_compaction_names_its_output_and_sources_by_their_own_ids(field:
     assert (await told(field, "memory.compacted")) == [compacted]
 
 
+@requirement("openwop:compaction:source-ids")
 async def test_above_100_sources_are_counted_and_not_named(field: LocalField) -> None:
     await seed(field, "notes", *(f"entry-{number}" for number in range(101)))
     [compacted] = await MemoryAdapter(field).compact("notes", why="asked", whole=True)
@@ -83,6 +88,7 @@ async def test_above_100_sources_are_counted_and_not_named(field: LocalField) ->
     assert "sourceIds" not in compacted.payload
 
 
+@requirement("openwop:distillation:budget")
 async def test_a_distillation_tells_its_budget_and_what_it_used(field: LocalField) -> None:
     await seed(field, "notes", "a", "b")
     distilled = await MemoryAdapter(field).distil("notes", 5_000)
@@ -94,6 +100,7 @@ async def test_a_distillation_tells_its_budget_and_what_it_used(field: LocalFiel
     assert event.payload["distillation"]["indexUpdated"] is False
 
 
+@requirement("openwop:consolidation:event")
 async def test_a_consolidation_tells_how_many_there_were_and_are_and_which_gave_way(field: LocalField) -> None:
     same = [SeedEntry(id=entry_id, content="The pears of the old tree are ripe in May.") for entry_id in "ab"]
     other = SeedEntry(id="c", content="Rana leads the harbour office.")
@@ -110,6 +117,7 @@ async def test_a_consolidation_tells_how_many_there_were_and_are_and_which_gave_
     }
 
 
+@requirement("openwop:consolidation:event")
 async def test_a_consolidation_that_changed_nothing_names_nobody(field: LocalField) -> None:
     await MemoryAdapter(field).put("notes", content="Rain.")
     consolidated = await MemoryAdapter(field).consolidate("notes")
@@ -118,6 +126,7 @@ async def test_a_consolidation_that_changed_nothing_names_nobody(field: LocalFie
     assert "mergedIds" not in consolidated.payload
 
 
+@requirement("openwop:views:syntheses", "openwop:compaction:host-managed")
 async def test_a_field_that_compacts_itself_tells_so_under_its_own_name(field: LocalField) -> None:
     await field.send(register("ada", authority=10))
     for session in (None, "sprint"):
@@ -129,6 +138,7 @@ async def test_a_field_that_compacts_itself_tells_so_under_its_own_name(field: L
         assert event.payload["sourceIds"] == units
 
 
+@requirement("openwop:events:content-free")
 async def test_no_event_holds_a_word_of_what_is_remembered(field: LocalField) -> None:
     for number in range(4):
         await MemoryAdapter(field).put("notes", content=f"The {WORD} sleeps {number} hours.")
@@ -138,6 +148,7 @@ async def test_no_event_holds_a_word_of_what_is_remembered(field: LocalField) ->
     assert WORD not in str([event.flat() for event in events])
 
 
+@requirement("openwop:events:content-free")
 async def test_the_event_of_a_purged_entry_stays_without_what_was_erased(field: LocalField) -> None:
     adapter = MemoryAdapter(field)
     await adapter.seed("notes", [SeedEntry(id="mine", content="Rain.", tags=("weather",))])
@@ -150,6 +161,7 @@ async def test_the_event_of_a_purged_entry_stays_without_what_was_erased(field: 
     assert after.payload["memoryId"].startswith("mem-")
 
 
+@requirement("openwop:events:shape")
 async def test_an_event_that_a_server_tells_is_the_same_here(field: LocalField) -> None:
     await seed(field, "notes", "a", "b")
     await MemoryAdapter(field).distil("notes", 5_000)
@@ -160,11 +172,13 @@ async def test_an_event_that_a_server_tells_is_the_same_here(field: LocalField) 
 # --- who sees it ------------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:errors:authority")
 async def test_an_auditor_without_any_authority_is_told_of_every_memory(field: LocalField) -> None:
     await seed(field, "notes", "a")
     assert (await Feed(field, AUDITOR).page()).events == tuple(await told(field))
 
 
+@requirement("openwop:events:visible")
 async def test_what_was_compacted_in_a_closed_session_is_told_to_those_who_see_into_it(field: LocalField) -> None:
     member = Caller("key-member", 4, frozenset({"ada"}))
     await field.send(Message("REGISTER", "ada", register("ada").request, caller=member))
@@ -182,6 +196,7 @@ async def test_what_was_compacted_in_a_closed_session_is_told_to_those_who_see_i
     assert len(await told(field)) == 2
 
 
+@requirement("openwop:events:paged")
 async def test_a_page_of_nothing_that_the_caller_may_see_goes_on_to_the_next(field: LocalField) -> None:
     await field.send(register("ada", authority=10))
     await close_session(field, "vault", "ada")
@@ -197,6 +212,7 @@ async def test_a_page_of_nothing_that_the_caller_may_see_goes_on_to_the_next(fie
 # --- pages ------------------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:events:paged")
 async def test_pages_make_the_whole_in_order_whatever_their_size(field: LocalField) -> None:
     await seed(field, "notes", *"abcdefg")
     await MemoryAdapter(field).compact("notes", why="asked", whole=True)
@@ -206,6 +222,7 @@ async def test_pages_make_the_whole_in_order_whatever_their_size(field: LocalFie
         assert await paged(field, limit) == whole
 
 
+@requirement("openwop:events:paged")
 async def test_a_page_of_long_events_is_short_and_the_next_one_goes_on(
     field: LocalField, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +233,7 @@ async def test_a_page_of_long_events_is_short_and_the_next_one_goes_on(
     assert await paged(field, 100) == whole
 
 
+@requirement("openwop:events:types")
 async def test_only_the_kinds_that_are_asked_for_come(field: LocalField) -> None:
     await seed(field, "notes", "a", "b")
     await MemoryAdapter(field).compact("notes", why="asked", whole=True)
@@ -224,6 +242,7 @@ async def test_only_the_kinds_that_are_asked_for_come(field: LocalField) -> None
     assert (await Feed(field).page(kinds=both)).events == tuple(await told(field))
 
 
+@requirement("openwop:events:since")
 async def test_since_is_an_id_or_a_time(field: LocalField) -> None:
     await seed(field, "notes", "a")
     clock = field._clock
@@ -237,6 +256,7 @@ async def test_since_is_an_id_or_a_time(field: LocalField) -> None:
     assert (await feed.page(since="2999-01-01T00:00:00Z")).events == ()
 
 
+@requirement("openwop:events:paged")
 async def test_where_there_is_nothing_the_next_page_begins_where_this_one_did(field: LocalField) -> None:
     feed = Feed(field)
     assert (await feed.page()).next == "0"
@@ -245,6 +265,7 @@ async def test_where_there_is_nothing_the_next_page_begins_where_this_one_did(fi
         assert (await feed.page(since=since)).next == since
 
 
+@requirement("openwop:events:since")
 @pytest.mark.parametrize(
     "since",
     [
@@ -263,6 +284,7 @@ async def test_a_limit_out_of_bounds_is_refused(field: LocalField, limit: int) -
         await Feed(field).page(limit=limit)
 
 
+@requirement("openwop:events:since")
 @given(since=st.one_of(st.text(max_size=40), st.datetimes().map(lambda at: f"{at.isoformat()}Z")))
 async def test_any_since_is_answered_or_refused_and_never_an_exception(since: str) -> None:
     field = await opened()
@@ -277,6 +299,7 @@ async def test_any_since_is_answered_or_refused_and_never_an_exception(since: st
 # --- following --------------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:events:sse")
 async def test_following_tells_what_was_and_then_what_happens(field: LocalField) -> None:
     await seed(field, "notes", "a")
     events = Feed(field).follow(kinds=["memory.written"])

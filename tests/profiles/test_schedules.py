@@ -32,6 +32,7 @@ from fieldstone.profiles.openwop.schedules import (
 )
 from fieldstone.testing.world import ManualClock, SeededIds
 from tests.protocol.ways import Place, open_field_at
+from tests.requirements import requirement
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -72,6 +73,7 @@ async def told(field: LocalField, kind: type) -> list[Any]:
 # --- when -------------------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:compaction:schedule-once")
 async def test_nothing_is_due_when_a_host_is_new_and_then_each_hour(clock: ManualClock) -> None:
     field = await opened(clock)
     schedules = MemorySchedules(field, clock, FEW)
@@ -84,6 +86,7 @@ async def test_nothing_is_due_when_a_host_is_new_and_then_each_hour(clock: Manua
     await field.close()
 
 
+@requirement("openwop:compaction:schedule-once")
 async def test_a_restart_neither_repeats_a_run_nor_forgets_one(clock: ManualClock, tmp_path: Path) -> None:
     done = []
     for hours in (0, 1, 0, 5, 0):
@@ -94,6 +97,7 @@ async def test_a_restart_neither_repeats_a_run_nor_forgets_one(clock: ManualCloc
     assert done == [(), ("compaction",), (), ("compaction",), ()], "once for all that were missed"
 
 
+@requirement("openwop:compaction:schedule-once")
 async def test_a_run_that_was_cut_off_is_due_again(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     field = await opened(clock)
     await put(field, 6)
@@ -112,6 +116,7 @@ async def test_a_run_that_was_cut_off_is_due_again(clock: ManualClock, monkeypat
     await field.close()
 
 
+@requirement("openwop:compaction:schedule-once")
 async def test_a_missed_run_waits_until_the_server_has_settled(clock: ManualClock) -> None:
     field = await opened(clock)
     await MemorySchedules(field, clock, FEW).look()
@@ -138,6 +143,7 @@ async def test_it_looks_every_minute_or_when_something_is_due(clock: ManualClock
     await field.close()
 
 
+@requirement("openwop:compaction:schedule-once")
 async def test_a_clock_that_was_ahead_puts_nothing_off(clock: ManualClock) -> None:
     field = await opened(clock)
     schedules = MemorySchedules(field, clock, FEW)
@@ -211,6 +217,7 @@ async def test_what_is_no_schedule_is_refused_at_once(clock: ManualClock) -> Non
 # --- what -------------------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:ttl:erased")
 async def test_expired_entries_go_every_ten_minutes_also_without_a_schedule(clock: ManualClock) -> None:
     field = await opened(clock)
     [unit] = await put(field, 1, expires_ms=clock.now_ms() + MINUTE_MS)
@@ -226,6 +233,7 @@ async def test_expired_entries_go_every_ten_minutes_also_without_a_schedule(cloc
     await field.close()
 
 
+@requirement("openwop:compaction:scheduled")
 async def test_old_entries_are_compacted_and_the_newest_stay(clock: ManualClock) -> None:
     field = await opened(clock)
     units, short = await put(field, 6), await put(field, 3, "short")
@@ -246,6 +254,7 @@ async def test_old_entries_are_compacted_and_the_newest_stay(clock: ManualClock)
     await field.close()
 
 
+@requirement("openwop:compaction:max-input")
 async def test_a_run_takes_no_more_entries_than_the_limit_and_a_group_no_more_than_a_hundred(
     clock: ManualClock,
 ) -> None:
@@ -262,6 +271,7 @@ async def test_a_run_takes_no_more_entries_than_the_limit_and_a_group_no_more_th
     await field.close()
 
 
+@requirement("openwop:compaction:sources-gone")
 async def test_with_delete_the_originals_are_gone_for_good(clock: ManualClock) -> None:
     field = await opened(clock)
     units = await put(field, 6)
@@ -273,6 +283,7 @@ async def test_with_delete_the_originals_are_gone_for_good(clock: ManualClock) -
     await field.close()
 
 
+@requirement("openwop:consolidation:scheduled")
 async def test_memories_are_consolidated_when_it_is_due(clock: ManualClock) -> None:
     field = await opened(clock)
     await put(field, 2)
@@ -287,6 +298,7 @@ async def test_memories_are_consolidated_when_it_is_due(clock: ManualClock) -> N
     await field.close()
 
 
+@requirement("openwop:distillation:scheduled")
 async def test_old_entries_are_distilled_within_the_budget(clock: ManualClock) -> None:
     field = await opened(clock)
     units = await put(field, 12)
@@ -306,6 +318,7 @@ async def test_old_entries_are_distilled_within_the_budget(clock: ManualClock) -
     await field.close()
 
 
+@requirement("openwop:distillation:exceeded")
 async def test_a_budget_that_not_even_two_entries_fit_changes_nothing(clock: ManualClock) -> None:
     field = await opened(clock)
     units = await put(field, 6)
@@ -318,6 +331,7 @@ async def test_a_budget_that_not_even_two_entries_fit_changes_nothing(clock: Man
     await field.close()
 
 
+@requirement("openwop:compaction:schedule-apart")
 @pytest.mark.parametrize("error", [CompactionRedactionFailed(), TokenBudgetExceeded(), OSError("broken")])
 async def test_a_memory_that_fails_hinders_no_other(
     clock: ManualClock, monkeypatch: pytest.MonkeyPatch, error: Exception
@@ -349,6 +363,7 @@ LISTED = st.lists(st.tuples(st.booleans(), st.booleans()), max_size=40).map(
 )
 
 
+@requirement("openwop:compaction:scheduled")
 @given(LISTED, st.integers(1, 20), st.integers(0, 10))
 def test_the_newest_what_expires_and_memories_with_few_entries_are_left(
     newest_first: list[Listed], least: int, keep: int
@@ -364,6 +379,7 @@ def test_the_newest_what_expires_and_memories_with_few_entries_are_left(
     assert (set(outputs[keep:]) <= set(chosen)) if len(outputs) > least else set(outputs).isdisjoint(chosen)
 
 
+@requirement("openwop:compaction:scheduled")
 @given(st.lists(st.integers(), max_size=60), st.integers(1, 25))
 def test_runs_hold_all_units_in_order_and_none_too_many(units: list[int], most: int) -> None:
     runs = list(in_runs(units, most))
@@ -372,6 +388,7 @@ def test_runs_hold_all_units_in_order_and_none_too_many(units: list[int], most: 
     assert not runs or max(map(len, runs)) - min(map(len, runs)) <= 1
 
 
+@requirement("openwop:distillation:scheduled")
 @given(st.lists(st.integers(0, 30), max_size=30), st.integers(1, 60))
 def test_the_oldest_that_fit_together_are_taken(tokens: list[int], budget: int) -> None:
     fit = that_fit(list(enumerate(tokens)), budget)

@@ -19,6 +19,7 @@ from fieldstone.field.putting import NewEntry
 from fieldstone.retrieval.duplicates import restates
 from fieldstone.testing.world import ManualClock, SeededIds
 from tests.protocol.ways import Place, open_field_at
+from tests.requirements import requirement
 
 DARK = "The user prefers dark mode in the editor."
 DARK_AGAIN = "User prefers dark mode in the editor"
@@ -72,6 +73,7 @@ async def events(field: LocalField, kind: type) -> list[Any]:
 # --- what gives way ---------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:consolidation:merges")
 async def test_of_entries_that_say_the_same_the_newest_stays(field: LocalField) -> None:
     first, second = await put(field, DARK), await put(field, DARK)
     other, newest = await put(field, "The user lives in Lisbon."), await put(field, DARK_AGAIN)
@@ -84,6 +86,7 @@ async def test_of_entries_that_say_the_same_the_newest_stays(field: LocalField) 
     }
 
 
+@requirement("openwop:consolidation:supersedes")
 async def test_an_entry_that_a_newer_one_contradicts_gives_way(field: LocalField) -> None:
     old, new = await put(field, HUNDRED), await put(field, FIFTY)
     event = await consolidate(field)
@@ -91,6 +94,7 @@ async def test_an_entry_that_a_newer_one_contradicts_gives_way(field: LocalField
     assert await units(field) == [new]
 
 
+@requirement("openwop:consolidation:idempotent")
 async def test_a_second_consolidation_changes_nothing(field: LocalField) -> None:
     for content in (HUNDRED, DARK, FIFTY, DARK_AGAIN, HUNDRED, "The user lives in Lisbon."):
         await put(field, content, "seen")
@@ -102,11 +106,13 @@ async def test_a_second_consolidation_changes_nothing(field: LocalField) -> None
     assert len(await events(field, UnitSuperseded)) == changes
 
 
+@requirement("openwop:consolidation:supersedes")
 async def test_what_was_put_out_of_date_does_not_come_back_when_its_successor_goes() -> None:
     found = gave_way("The server does not run in Rome.", "The server runs in Rome.", "The server runs in Paris.")
     assert {(each.unit, each.by) for each in found} == {(1, 3), (2, 3)}
 
 
+@requirement("openwop:consolidation:one-ref")
 async def test_only_the_one_memory_is_touched(field: LocalField) -> None:
     await put(field, DARK), await put(field, DARK)
     others = [await put(field, DARK, memory="n"), await put(field, DARK, memory="n")]
@@ -118,6 +124,7 @@ async def test_a_memory_that_nobody_wrote_to_is_none(field: LocalField) -> None:
     assert await field.memories.consolidating.consolidate("nobody's") is None
 
 
+@requirement("openwop:consolidation:event")
 async def test_an_empty_memory_is_told_as_empty(field: LocalField) -> None:
     await put(field, DARK, expires_ms=field.memories.now_ms() + HOUR_MS)
     advance(field, HOUR_MS)
@@ -125,6 +132,7 @@ async def test_an_empty_memory_is_told_as_empty(field: LocalField) -> None:
     assert (event.inputs, event.outputs) == (0, 0)
 
 
+@requirement("openwop:consolidation:event")
 async def test_many_that_give_way_are_counted_and_told_once(field: LocalField) -> None:
     last = 0
     for _ in range(120):
@@ -138,6 +146,7 @@ async def test_many_that_give_way_are_counted_and_told_once(field: LocalField) -
 # --- nobody misses anything -------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:consolidation:merges")
 async def test_the_one_that_stays_is_found_by_the_tags_of_those_that_said_the_same(field: LocalField) -> None:
     await put(field, DARK, "ui", "user:42", id="a")
     newest = await put(field, DARK_AGAIN, "editor", id="b", node_id="n-1")
@@ -148,6 +157,7 @@ async def test_the_one_that_stays_is_found_by_the_tags_of_those_that_said_the_sa
     assert kept.tags[:3] == ("editor", "ui", "user:42")
 
 
+@requirement("openwop:consolidation:supersedes")
 async def test_what_is_out_of_date_takes_its_tags_with_it(field: LocalField) -> None:
     await put(field, HUNDRED, "limits")
     await put(field, FIFTY)
@@ -155,6 +165,7 @@ async def test_what_is_out_of_date_takes_its_tags_with_it(field: LocalField) -> 
     assert await units(field, tag="limits") == []
 
 
+@requirement("openwop:consolidation:strengthens")
 async def test_what_another_source_said_before_is_marked_as_corroborated(field: LocalField) -> None:
     await put(field, DARK, agent_id="ada")
     await put(field, HUNDRED, agent_id="ada")
@@ -165,6 +176,7 @@ async def test_what_another_source_said_before_is_marked_as_corroborated(field: 
     assert await units(field, tag=CORROBORATED) == [corroborated], "whoever repeats himself is no second witness"
 
 
+@requirement("openwop:consolidation:keeps")
 async def test_no_entry_gives_way_to_one_that_expires_earlier(field: LocalField) -> None:
     soon, late = field.memories.now_ms() + HOUR_MS, field.memories.now_ms() + 2 * HOUR_MS
     for_ever, later = await put(field, DARK), await put(field, DARK, expires_ms=late)
@@ -177,6 +189,7 @@ async def test_no_entry_gives_way_to_one_that_expires_earlier(field: LocalField)
     assert await units(field) == [newest, contradicting, contradicted]
 
 
+@requirement("openwop:consolidation:keeps")
 async def test_no_entry_gives_way_to_one_that_is_trusted_less(field: LocalField) -> None:
     chief, guest = Caller("key-chief", 9), Caller("key-guest", 4)
     trusted = [await put(field, DARK, by=chief), await put(field, HUNDRED, by=chief)]
@@ -185,6 +198,7 @@ async def test_no_entry_gives_way_to_one_that_is_trusted_less(field: LocalField)
     assert await units(field) == [*doubted[::-1], *trusted[::-1]]
 
 
+@requirement("openwop:consolidation:keeps")
 @pytest.mark.parametrize("guard", ["hold", "pin"])
 async def test_what_is_held_or_pinned_stays(field: LocalField, guard: Any) -> None:
     [kept] = await field.memories.entries.put(LOCAL, "m", [NewEntry(content=DARK)])
@@ -195,6 +209,7 @@ async def test_what_is_held_or_pinned_stays(field: LocalField, guard: Any) -> No
     assert await units(field) == [newest, kept.row.unit]
 
 
+@requirement("openwop:consolidation:long-term")
 async def test_what_a_compaction_made_takes_no_part(field: LocalField) -> None:
     sources = [await put(field, DARK), await put(field, HUNDRED)]
     assert await field.memories.condensing.compact("m", sources, why="a test")
@@ -205,6 +220,7 @@ async def test_what_a_compaction_made_takes_no_part(field: LocalField) -> None:
     assert await units(field) == [same, output]
 
 
+@requirement("openwop:snapshot:replay")
 async def test_a_run_that_began_before_still_sees_what_gave_way(field: LocalField) -> None:
     made_before = [await put(field, DARK), await put(field, DARK)]
     moment = field.memories.entries.begin()
@@ -213,6 +229,7 @@ async def test_a_run_that_began_before_still_sees_what_gave_way(field: LocalFiel
     assert await units(field) == [made_before[1]]
 
 
+@requirement("openwop:consolidation:long-term")
 async def test_the_texts_stay_the_log_is_whole_and_the_views_can_be_built_again(field: LocalField) -> None:
     first = await put(field, DARK, "ui")
     await put(field, DARK, "editor", agent_id="ada")
@@ -225,6 +242,7 @@ async def test_the_texts_stay_the_log_is_whole_and_the_views_can_be_built_again(
     assert await units(field, tag="ui") == [before[0].row.unit]
 
 
+@requirement("openwop:forget:reaches-consolidated")
 async def test_what_gave_way_is_still_within_reach_of_those_who_may_erase_it(field: LocalField) -> None:
     expiring = await put(field, HUNDRED, expires_ms=field.memories.now_ms() + HOUR_MS)
     tagged, sourced = await put(field, DARK, "user:42"), await put(field, DARK, agent_id="ada")
@@ -257,6 +275,7 @@ async def test_an_export_brings_the_consolidated_memory_to_another_field(field: 
     await other.close()
 
 
+@requirement("openwop:sr-1:tags-joined")
 async def test_tags_that_are_joined_are_cleaned_of_secrets_that_became_known_since(field: LocalField) -> None:
     value = "plum harbour 9417 quartz".replace(" ", "-")  # nothing about it looks like a secret
     await put(field, DARK, f"theirs {value}")
@@ -288,6 +307,7 @@ async def test_entries_that_changed_meanwhile_are_left(field: LocalField) -> Non
     assert event.outputs == event.inputs - 1
 
 
+@requirement("openwop:consolidation:supersedes")
 async def test_a_dispute_ends_with_the_entry_that_gives_way_and_nothing_comes_back() -> None:
     field = await open_host(memories=MemoryOptions(detect_conflicts=True), detection_timeout_ms=60_000)
     for content in (HUNDRED, FIFTY, HUNDRED.replace("100", "75")):
@@ -311,6 +331,7 @@ async def test_a_dispute_ends_with_the_entry_that_gives_way_and_nothing_comes_ba
 # --- deciding, without a field ----------------------------------------------------------------------------------------
 
 
+@requirement("openwop:consolidation:merges")
 @pytest.mark.parametrize(
     ("newer", "older"),
     [
@@ -323,6 +344,7 @@ def test_what_says_all_of_it_takes_its_place(newer: str, older: str) -> None:
     assert gave_way(newer, older)
 
 
+@requirement("openwop:consolidation:keeps")
 @pytest.mark.parametrize(
     ("newer", "older"),
     [
@@ -341,6 +363,7 @@ def test_what_would_be_lost_stays(newer: str, older: str) -> None:
     assert not gave_way(newer, older)
 
 
+@requirement("openwop:consolidation:keeps")
 def test_who_says_i_is_somebody_else_each_time() -> None:
     older, newer = "I live in Paris.", "I live in Rome."
     assert gave_way(newer, older)
@@ -348,6 +371,7 @@ def test_who_says_i_is_somebody_else_each_time() -> None:
     assert not looked_at(apart).gave_way
 
 
+@requirement("openwop:consolidation:keeps")
 def test_a_document_gives_way_to_the_same_one_alone() -> None:
     long = HUNDRED + " And so on." * 300
     assert gave_way(long, long)
@@ -355,6 +379,7 @@ def test_a_document_gives_way_to_the_same_one_alone() -> None:
     assert not gave_way(long + " It is all.", long)
 
 
+@requirement("openwop:consolidation:merges")
 def test_an_entry_whose_tags_find_no_room_stays() -> None:
     many = tuple(f"t{at}" for at in range(consolidating.MOST_TAGS))
     found = looked_at([Candidate(3, DARK, many), Candidate(2, DARK, ("more",)), Candidate(1, DARK, ("t1",))])

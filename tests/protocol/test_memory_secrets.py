@@ -22,6 +22,7 @@ from fieldstone.field.synthesis import PROVENANCE_TAG
 from fieldstone.profiles.openwop.adapter import MemoryAdapter, SeedEntry
 from tests.field.fields import opened
 from tests.redact.fakes import TOKENS, noise, private_key
+from tests.requirements import requirement
 from tests.scripted import eventually
 
 REF: Final = "mem_house"
@@ -59,6 +60,7 @@ def phrase() -> str:
 # --- put and seed -----------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:sr-1:put")
 async def test_an_entrys_content_and_tags_are_kept_without_their_secrets(
     field: LocalField, memory: MemoryAdapter
 ) -> None:
@@ -79,6 +81,7 @@ NAMED: Final[dict[str, Callable[[MemoryAdapter, str], Awaitable[object]]]] = {
 }
 
 
+@requirement("openwop:sr-1:names-refused")
 @pytest.mark.parametrize("what", NAMED)
 async def test_an_id_of_an_entry_that_holds_a_secret_is_refused_and_nothing_is_kept(
     field: LocalField, memory: MemoryAdapter, what: str
@@ -92,6 +95,7 @@ async def test_an_id_of_an_entry_that_holds_a_secret_is_refused_and_nothing_is_k
     assert await exported(field) == before
 
 
+@requirement("openwop:sr-1:split")
 async def test_of_a_secret_split_over_entries_of_two_hosts_the_later_part_is_taken_out(field: LocalField) -> None:
     """Whoever reads the memory reads both."""
     secret = noise(32)
@@ -105,6 +109,7 @@ async def test_of_a_secret_split_over_entries_of_two_hosts_the_later_part_is_tak
 # --- distillation -----------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:sr-1:fresh-put", "openwop:distillation:recursive")
 async def test_a_distillation_does_not_quote_a_secret_that_became_known_late(
     field: LocalField, memory: MemoryAdapter
 ) -> None:
@@ -118,6 +123,7 @@ async def test_a_distillation_does_not_quote_a_secret_that_became_known_late(
     assert secret not in output.content
 
 
+@requirement("openwop:sr-1:split")
 async def test_of_a_secret_in_a_source_no_part_gets_into_what_is_distilled(
     field: LocalField, memory: MemoryAdapter
 ) -> None:
@@ -132,6 +138,7 @@ async def test_of_a_secret_in_a_source_no_part_gets_into_what_is_distilled(
     assert [line for line in lines if line in output.content or line in told] == []
 
 
+@requirement("openwop:sr-1:own-words")
 async def test_the_sources_of_a_distillation_are_kept_without_their_secrets(
     field: LocalField, memory: MemoryAdapter
 ) -> None:
@@ -152,6 +159,7 @@ GIVEN: Final[dict[str, Callable[[MemoryAdapter, str], Awaitable[object]]]] = {
 }
 
 
+@requirement("openwop:sr-1:tags-joined")
 @pytest.mark.parametrize("place", GIVEN)
 async def test_an_entry_that_gets_the_tags_of_another_is_kept_without_a_late_secret(
     field: LocalField, memory: MemoryAdapter, place: str
@@ -167,6 +175,7 @@ async def test_an_entry_that_gets_the_tags_of_another_is_kept_without_a_late_sec
     assert secret not in str(entry)
 
 
+@requirement("openwop:sr-1:tags-joined")
 async def test_tags_that_go_to_another_entry_lose_a_late_secret(field: LocalField, memory: MemoryAdapter) -> None:
     secret = phrase()
     await memory.put(REF, content="The door is blue.", tags=[f"of {secret}"])
@@ -186,6 +195,7 @@ async def compacted(memory: MemoryAdapter, **contents: str) -> None:
     assert len(await memory.compact(REF, why="to be short", whole=True)) == 1
 
 
+@requirement("openwop:sr-1:fresh-put")
 async def test_what_stands_for_entries_is_made_anew_without_a_late_secret(
     field: LocalField, memory: MemoryAdapter
 ) -> None:
@@ -204,6 +214,7 @@ async def test_what_stands_for_entries_is_made_anew_without_a_late_secret(
     assert secret not in output.content
 
 
+@requirement("openwop:sr-1:own-words")
 async def test_the_reason_why_nothing_stands_for_entries_any_more_is_kept_without_a_secret(
     field: LocalField, memory: MemoryAdapter
 ) -> None:
@@ -241,6 +252,7 @@ SENTENCES: Final = {
 }
 
 
+@requirement("openwop:sr-1:own-words")
 @pytest.mark.parametrize("sentence", SENTENCES)
 async def test_not_even_the_hosts_own_words_go_past_the_harness(
     field: LocalField, memory: MemoryAdapter, sentence: str

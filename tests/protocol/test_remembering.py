@@ -36,6 +36,7 @@ from tests.planes.events import delta, finished, user
 from tests.protocol.rig import options
 from tests.protocol.ways import KEY, words_only
 from tests.redact.fakes import noise
+from tests.requirements import requirement
 
 SCOPE: Final = f"{KEY.tenant}/{KEY.field}"
 THREAD: Final = "chat"
@@ -104,12 +105,14 @@ async def scene(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     await planes.close()
 
 
+@requirement("planes:remembering:asked-for")
 async def test_a_commit_alone_records_nothing(scene: Scene) -> None:
     before = await scene.field.log(limit=1_000)
     await scene.told(*TALK)
     assert await scene.field.log(limit=1_000) == before
 
 
+@requirement("planes:remembering:asked-for", "planes:remembering:caused-by")
 async def test_decisions_and_findings_become_units_that_are_caused_by_their_message(scene: Scene) -> None:
     run = await scene.told(*TALK)
     remembered = await scene.remember(run, session_id="planning")
@@ -127,6 +130,7 @@ async def test_decisions_and_findings_become_units_that_are_caused_by_their_mess
         assert unit.confidence.reasoning == "The assistant said it in these words; found by rule."
 
 
+@requirement("planes:remembering:caused-by")
 async def test_from_a_unit_the_way_leads_to_its_run_its_thread_and_its_message(scene: Scene) -> None:
     run = await scene.told(*TALK)
     [told, _] = await scene.remember(run)
@@ -148,6 +152,7 @@ async def test_an_answer_given_again_is_remembered_on_what_was_asked_before_it(s
     assert unit.intent.purpose == "Keep what was decided on: Which database do we take?"
 
 
+@requirement("planes:remembering:once")
 async def test_asked_again_nothing_is_recorded_twice_not_even_days_later_by_another_process(scene: Scene) -> None:
     run = await scene.told(*TALK)
     first = await scene.remember(run)
@@ -159,12 +164,14 @@ async def test_asked_again_nothing_is_recorded_twice_not_even_days_later_by_anot
     assert await scene.contents() == FOUND
 
 
+@requirement("planes:remembering:once")
 async def test_of_many_that_ask_at_the_same_time_one_records(scene: Scene) -> None:
     run = await scene.told(*TALK)
     await asyncio.gather(*(scene.remember(run) for _ in range(5)))
     assert await scene.contents() == FOUND
 
 
+@requirement("planes:remembering:once")
 async def test_what_was_cut_off_in_the_middle_is_completed(scene: Scene) -> None:
     run = await scene.told(*TALK)
     caller = Caller("key-1", 10, quota_units=1)
@@ -184,6 +191,7 @@ async def test_another_agent_that_asks_has_units_of_its_own(scene: Scene) -> Non
     assert not {each.memory_unit_id for each in first} & {each.memory_unit_id for each in other}
 
 
+@requirement("planes:remembering:once")
 async def test_what_was_archived_or_retracted_is_not_recorded_again(scene: Scene) -> None:
     run = await scene.told(*TALK)
     first = await scene.remember(run, session_id="planning")
@@ -195,6 +203,7 @@ async def test_what_was_archived_or_retracted_is_not_recorded_again(scene: Scene
     assert await scene.contents() == FOUND
 
 
+@requirement("planes:remembering:once")
 async def test_what_was_purged_does_not_come_back(scene: Scene) -> None:
     run = await scene.told(*TALK)
     await scene.remember(run, session_id="planning")
@@ -206,6 +215,7 @@ async def test_what_was_purged_does_not_come_back(scene: Scene) -> None:
     assert (await scene.field.log(limit=1_000)).entries == before.entries
 
 
+@requirement("planes:remembering:asked-for")
 async def test_only_the_types_that_are_asked_for_are_recorded_and_as_drafts_if_that_is_wanted(scene: Scene) -> None:
     run = await scene.told(*TALK)
     [draft] = await scene.remember(run, types=["decision"], mode="draft")
@@ -232,6 +242,7 @@ async def test_a_run_in_which_nothing_was_decided_or_found_leaves_nothing(scene:
     assert await scene.units() == []
 
 
+@requirement("planes:remembering:committed-only")
 @pytest.mark.parametrize("end", ["open", "failed", "cancelled", "superseded"])
 async def test_only_a_committed_run_is_remembered(scene: Scene, end: str) -> None:
     runs = scene.field.planes.runs
@@ -249,6 +260,7 @@ async def test_only_a_committed_run_is_remembered(scene: Scene, end: str) -> Non
     assert await scene.units() == []
 
 
+@requirement("planes:remembering:committed-only")
 async def test_a_run_of_another_thread_is_not_found(scene: Scene) -> None:
     run = await scene.told(*TALK)
     await scene.field.planes.runs.begin_run("other")
@@ -275,6 +287,7 @@ async def test_nobody_learns_of_the_drafts_that_anothers_agent_has_of_a_run(scen
     assert await scene.contents() == FOUND
 
 
+@requirement("planes:remembering:clean")
 async def test_a_secret_that_became_known_after_the_run_is_not_recorded(scene: Scene) -> None:
     secret = f"zeppelin {noise(10).lower()}"
     run = await scene.told(user("How do we get in?"), delta(f"We agreed on {secret} for the door."), finished())

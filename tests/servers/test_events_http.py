@@ -26,6 +26,7 @@ from fieldstone.servers.tenants import Tenants
 from fieldstone.settings import Settings
 from fieldstone.wiring.house import host_features
 from tests.field.fields import opened
+from tests.requirements import requirement
 from tests.servers.houses import entrance_to
 
 STREAM: Final = {"accept": "text/event-stream"}
@@ -145,6 +146,7 @@ async def feeds() -> AsyncIterator[Feeds]:
 # --- pages ------------------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:events:shape")
 async def test_a_page_is_flat_events_and_a_cursor(feeds: Feeds) -> None:
     assert await feeds.page() == {"events": [], "next": "0"}
     await feeds.seed("a", "b")
@@ -155,6 +157,7 @@ async def test_a_page_is_flat_events_and_a_cursor(feeds: Feeds) -> None:
     assert await feeds.page(f"since={page['next']}") == {"events": [], "next": page["next"]}
 
 
+@requirement("openwop:events:types", "openwop:events:since")
 async def test_type_since_and_limit_narrow_it(feeds: Feeds) -> None:
     await feeds.seed("a", "b", "c")
     await MemoryAdapter(feeds.field).compact("notes", why="asked", whole=True)
@@ -166,6 +169,7 @@ async def test_type_since_and_limit_narrow_it(feeds: Feeds) -> None:
     assert both["events"] == (await feeds.page())["events"]
 
 
+@requirement("openwop:events:since")
 @pytest.mark.parametrize(
     "query",
     [
@@ -184,6 +188,7 @@ async def test_a_question_that_makes_no_sense_is_a_validation_error(
     assert set(body) == {"error", "message"}
 
 
+@requirement("openwop:errors:key")
 @pytest.mark.parametrize("headers", [{}, STREAM])
 async def test_any_key_reads_the_events_and_nobody_without_one(feeds: Feeds, headers: dict[str, str]) -> None:
     key = feeds.keys.create(NewKey(tenant="local", authority=0)).key
@@ -199,6 +204,7 @@ async def test_any_key_reads_the_events_and_nobody_without_one(feeds: Feeds, hea
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:events:sse")
 async def test_a_stream_tells_what_was_and_then_what_happens(feeds: Feeds) -> None:
     await feeds.seed("a")
     async with feeds.stream() as line:
@@ -209,6 +215,7 @@ async def test_a_stream_tells_what_was_and_then_what_happens(feeds: Feeds) -> No
     assert event == (await feeds.page())["events"][-1]
 
 
+@requirement("openwop:events:sse")
 @pytest.mark.parametrize("accept", ["text/event-stream", "application/json;q=0.5, Text/Event-Stream ;q=1"])
 async def test_whoever_takes_a_stream_gets_one(feeds: Feeds, accept: str) -> None:
     line = await feeds.get(accept=accept)
@@ -217,6 +224,7 @@ async def test_whoever_takes_a_stream_gets_one(feeds: Feeds, accept: str) -> Non
     await line.hang_up()
 
 
+@requirement("openwop:events:sse-resume")
 async def test_a_stream_goes_on_after_since_and_rather_after_the_last_event_that_was_seen(feeds: Feeds) -> None:
     await feeds.seed("a", "b", "c")
     first, second, _ = (event["id"] for event in (await feeds.page())["events"])
@@ -226,16 +234,19 @@ async def test_a_stream_goes_on_after_since_and_rather_after_the_last_event_that
         assert (await line.event())["memoryId"] == "c"
 
 
+@requirement("openwop:events:sse-resume")
 async def test_an_id_of_a_last_event_that_is_none_is_refused(feeds: Feeds) -> None:
     assert (await feeds.get(last_event_id="yesterday", **STREAM)).status == 400
 
 
+@requirement("openwop:events:sse")
 async def test_a_long_past_comes_whole_and_in_order(feeds: Feeds) -> None:
     await feeds.seed(*(str(number) for number in range(250)))
     async with feeds.stream("limit=100") as line:
         assert [(await line.event())["memoryId"] for _ in range(250)] == [str(number) for number in range(250)]
 
 
+@requirement("openwop:events:sse")
 async def test_a_stream_of_one_type_tells_no_other(feeds: Feeds) -> None:
     async with feeds.stream("type=memory.compacted") as line:
         await feeds.seed("a", "b")
@@ -243,6 +254,7 @@ async def test_a_stream_of_one_type_tells_no_other(feeds: Feeds) -> None:
         assert (await line.event())["type"] == "memory.compacted"
 
 
+@requirement("openwop:events:sse")
 async def test_a_quiet_stream_beats_and_the_first_beat_comes_at_once() -> None:
     field = await opened()
     async with Feeds(field, looks_per_beat=2).stream() as line:
@@ -250,6 +262,7 @@ async def test_a_quiet_stream_beats_and_the_first_beat_comes_at_once() -> None:
     await field.close()
 
 
+@requirement("openwop:events:sse-ends")
 async def test_a_stream_ends_when_the_server_stops(feeds: Feeds) -> None:
     await feeds.seed("a")
     async with feeds.stream() as line:
@@ -258,6 +271,7 @@ async def test_a_stream_ends_when_the_server_stops(feeds: Feeds) -> None:
         await line.ended()
 
 
+@requirement("openwop:events:sse-ends")
 async def test_a_stream_ends_when_its_key_is_revoked_and_tells_nothing_from_then_on(feeds: Feeds) -> None:
     made = feeds.keys.create(NewKey(tenant="local", authority=0))
     await feeds.seed("a")
@@ -281,6 +295,7 @@ async def test_a_field_stays_open_while_somebody_listens(feeds: Feeds) -> None:
 # --- on a real line ---------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:events:sse-ends")
 async def test_a_server_that_stops_waits_for_no_stream(feeds: Feeds) -> None:
     settings = Settings(port=0)
     serving = await start(*entrance_to(feeds.field), settings, host_features(settings))

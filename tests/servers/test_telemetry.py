@@ -17,6 +17,7 @@ from fieldstone.servers.telemetry import MARK, Telemetry, attributes, otel_tell
 from fieldstone.testing import KEY
 from fieldstone.testing.world import FIRST_DAY_MS
 from tests.field.fields import opened
+from tests.requirements import requirement
 
 PATIENCE_S = 30
 
@@ -49,6 +50,7 @@ async def field() -> AsyncIterator[LocalField]:
 # --- following --------------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:telemetry:once")
 async def test_what_happens_is_told_once_and_over_restarts_nothing_is_missed() -> None:
     store, listener = MemoryStore(KEY), Listener()
     field = await opened(store=store)
@@ -69,6 +71,7 @@ async def test_what_happens_is_told_once_and_over_restarts_nothing_is_missed() -
     await field.close()
 
 
+@requirement("openwop:telemetry:once")
 async def test_a_listener_that_breaks_is_told_again_and_breaks_nothing_else(
     field: LocalField, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +127,7 @@ def install(monkeypatch: pytest.MonkeyPatch, provider: ConfiguredProvider) -> No
     logs.SeverityNumber = type("SeverityNumber", (), {"INFO": 9})
 
 
+@requirement("openwop:telemetry:named")
 async def test_a_record_has_the_events_name_time_and_fields_and_no_content(
     field: LocalField, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,11 +160,13 @@ async def test_a_record_has_the_events_name_time_and_fields_and_no_content(
     }
 
 
+@requirement("openwop:telemetry:optional")
 def test_where_nobody_has_configured_a_provider_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, ProxyLoggerProvider())
     assert otel_tell() is None
 
 
+@requirement("openwop:telemetry:optional")
 def test_without_the_extra_nothing_of_it_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(telemetry, "find_spec", lambda name: None)
     monkeypatch.setattr(telemetry, "import_module", lambda name: pytest.fail(f"{name} was loaded"))

@@ -351,7 +351,7 @@ LEAST: list[tuple[int, str, str, Any]] = [
     (4, "POST", f"{CHAT}/runs/r/recover", {"action": "fail"}),
     (2, "POST", f"{CHAT}/runs/r/remember", {"agentId": "ada"}),  # and what the agent needs to record
     (4, "PUT", f"{CHAT}/active", {"messageId": "m"}),
-    (6, "POST", "/v1/retention/streams", {}),
+    (8, "POST", "/v1/retention/streams", {}),
     (8, "DELETE", CHAT, None),
     (8, "POST", "/v1/reconcile", {}),
 ]

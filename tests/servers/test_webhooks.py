@@ -25,6 +25,7 @@ from fieldstone.settings import BadSettings, Secret, Settings, WebhookSettings
 from fieldstone.testing import KEY, ManualClock
 from fieldstone.testing.world import FIRST_DAY_MS
 from tests.field.fields import opened
+from tests.requirements import requirement
 
 SIGNING_KEY: Final = "a key " + "for signatures"
 PATIENCE_S: Final = 30
@@ -126,6 +127,7 @@ async def field() -> AsyncIterator[LocalField]:
 # --- deliveries -------------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:webhooks:signed")
 async def test_an_event_is_posted_flat_and_signed_over_time_and_body(field: LocalField) -> None:
     async with receiving() as receiver, hooked(field, hook(receiver)) as clock:
         clock.advance(60_000)
@@ -140,6 +142,7 @@ async def test_an_event_is_posted_flat_and_signed_over_time_and_body(field: Loca
     assert headers["fieldstone-signature"] == f"t={at_s},v1={expected}"
 
 
+@requirement("openwop:webhooks:types")
 async def test_only_the_types_that_a_hook_wants_are_sent(field: LocalField) -> None:
     async with (
         receiving() as some,
@@ -152,6 +155,7 @@ async def test_only_the_types_that_a_hook_wants_are_sent(field: LocalField) -> N
         assert await all_of_them.until_taken(4) == await told(field)
 
 
+@requirement("openwop:webhooks:retried")
 @pytest.mark.parametrize("status", [301, 307, 400, 404, 410, 429, 500, 503])
 async def test_whatever_is_not_a_success_is_sent_again_and_a_redirect_is_not_followed(
     field: LocalField, status: int
@@ -164,6 +168,7 @@ async def test_whatever_is_not_a_success_is_sent_again_and_a_redirect_is_not_fol
     assert len(receiver.came) == 4
 
 
+@requirement("openwop:webhooks:retried")
 @settings(max_examples=15)  # each has a server of its own
 @given(failures=st.lists(st.integers(0, 3), min_size=1, max_size=6))
 async def test_however_often_each_one_fails_all_arrive_once_and_in_order(failures: list[int]) -> None:
@@ -177,6 +182,7 @@ async def test_however_often_each_one_fails_all_arrive_once_and_in_order(failure
     await field.close()
 
 
+@requirement("openwop:webhooks:retried")
 async def test_a_hook_that_does_not_answer_is_asked_again(field: LocalField, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhooks, "TIMEOUT_S", 0.05)
     async with receiving(None) as receiver, hooked(field, hook(receiver)):
@@ -185,6 +191,7 @@ async def test_a_hook_that_does_not_answer_is_asked_again(field: LocalField, mon
     assert len({body for _, body in receiver.came}) == 1
 
 
+@requirement("openwop:webhooks:apart")
 async def test_a_hook_that_is_down_delays_no_other(field: LocalField) -> None:
     async with (
         receiving(lambda number: 503) as down,
@@ -196,6 +203,7 @@ async def test_a_hook_that_is_down_delays_no_other(field: LocalField) -> None:
     assert {json.loads(body)["memoryId"] for _, body in down.came} <= {"0"}
 
 
+@requirement("openwop:webhooks:purged-not-sent")
 async def test_what_was_purged_before_a_hook_took_it_is_not_sent_any_more(field: LocalField) -> None:
     is_up = False
     async with receiving(lambda number: 200 if is_up else 503) as receiver, hooked(field, hook(receiver)):
@@ -211,6 +219,7 @@ async def test_what_was_purged_before_a_hook_took_it_is_not_sent_any_more(field:
 # --- over restarts ----------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:webhooks:retried")
 async def test_what_a_hook_did_not_take_before_a_restart_it_gets_after_it_and_nothing_twice(tmp_path: Path) -> None:
     is_up = True
     async with receiving(lambda number: 200 if is_up else 503) as receiver:
@@ -281,6 +290,7 @@ async def test_a_field_that_does_not_open_at_first_is_asked_for_again(field: Loc
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:webhooks:signed")
 def test_hooks_take_their_key_from_the_environment_and_their_tenant_from_the_settings() -> None:
     given = WebhookSettings(url="https://example.org/hook", types=("memory.compacted",), secret_env="HOOK_KEY")
     other = WebhookSettings(url="https://example.org/hook", secret_env="HOOK_KEY", tenant="zeta")
@@ -291,6 +301,7 @@ def test_hooks_take_their_key_from_the_environment_and_their_tenant_from_the_set
     assert SIGNING_KEY not in repr(hook)
 
 
+@requirement("openwop:webhooks:bad-settings")
 @pytest.mark.parametrize(
     ("wrong", "told_of"),
     [
@@ -310,12 +321,14 @@ def test_a_hook_that_could_not_work_is_refused_at_the_start(wrong: dict[str, Any
         hooks_from(settings, {"HOOK_KEY": SIGNING_KEY, "EMPTY": ""})
 
 
+@requirement("openwop:webhooks:bad-settings")
 def test_the_same_address_twice_for_a_tenant_is_refused() -> None:
     given = WebhookSettings(url="https://example.org/hook", secret_env="HOOK_KEY")
     with pytest.raises(BadSettings, match="table 2"):
         hooks_from(Settings(webhooks=(given, given)), {"HOOK_KEY": SIGNING_KEY})
 
 
+@requirement("openwop:webhooks:signed")
 @given(body=st.binary(max_size=50), at_s=st.integers(0, 2**40), other=st.binary(max_size=50))
 def test_a_signature_is_of_its_time_its_body_and_its_key_alone(body: bytes, at_s: int, other: bytes) -> None:
     signed = signature(Secret(SIGNING_KEY), body, at_s)

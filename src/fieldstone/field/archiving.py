@@ -28,11 +28,14 @@ class Archive:
         self._writer = writer
         self._cold = cold
 
-    async def put(self, units: Sequence[int], compaction: int) -> tuple[int, int]:
-        """How many units went, and how many bytes of text left the hot store."""
+    async def put(
+        self, units: Sequence[int], compaction: int, *, into: int | None = None, place: int | None = None
+    ) -> tuple[int, int]:
+        """How many units went, and how many bytes of text left the hot store. `into`: a synthesis that stands for them,
+        and does not name them itself; `place`: among its originals."""
         async with self._state.rewriting:
             stored = await self.copy(units)
-            archiving = Archiving(compaction, units)
+            archiving = Archiving(compaction, units, into, place)
             await self._writer.submit(archiving)
             await self._follow(stored, archiving.archived, archiving.entry)
         return len(archiving.archived), sum(len(stored[seq].body) for seq in archiving.archived if seq in stored)
@@ -99,9 +102,13 @@ class Archive:
 class Archiving(Wordless):
     """Units whose copies lie in cold storage leave the hot one, as far as they are still to go."""
 
-    def __init__(self, compaction: int, units: Sequence[int]) -> None:
+    def __init__(
+        self, compaction: int, units: Sequence[int], into: int | None = None, place: int | None = None
+    ) -> None:
         self._compaction = compaction
         self._units = units
+        self._into = into
+        self._place = place
         self.archived: list[int] = []
         self.entry = 0
 
@@ -110,7 +117,10 @@ class Archiving(Wordless):
         draft.makes_room = True
         self.archived = [seq for seq in self._units if desk.is_to_go(await desk.unit_at(seq))]
         if self.archived:
-            self.entry = draft.append(UnitsArchived(compaction=self._compaction, units=tuple(self.archived)))
+            units = tuple(self.archived)
+            self.entry = draft.append(
+                UnitsArchived(compaction=self._compaction, units=units, into=self._into, place=self._place)
+            )
             draft.erased += self.archived
         return draft, NO_ANSWER
 

@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 import structlog
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, structs
 
-from fieldstone.compaction.plan import MOST_GROUP_UNITS, Selection, batches, groups, matching
+from fieldstone.compaction.plan import BATCH_UNITS, MOST_GROUP_UNITS, Selection, batches, groups, matching
 from fieldstone.core.errors import CompactionRunning
 from fieldstone.core.replies import Compacted, PlannedGroup, Skipped, Tested, Warnings
 from fieldstone.core.vocabulary import FIELD_AGENT_ID, CompactionState, Guard
@@ -22,7 +22,7 @@ from fieldstone.field.purging import Erasing, Purge, Purging, reasons_in
 from fieldstone.field.rehearsal import MOST_LOST_SHARE, Rehearsal
 from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
-from fieldstone.field.synthesis import Synthesizing
+from fieldstone.field.synthesis import Synthesizing, Whole, standing_of
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.projections.columns import PURGED, STATUS_CODES, Snapshot
 from fieldstone.projections.vector_index import Rows
@@ -220,7 +220,7 @@ class Compacting:
         return self._distilling.each(found, most_bytes=asked.output_bytes)
 
     async def _summarize(self, running: Running, waiting: Sequence[Distilled], *, deletes: bool) -> None:
-        works = [Synthesizing(running.entry, distilled.group(), self._ids, run=running.id) for distilled in waiting]
+        works = [await self._synthesizing(running, distilled) for distilled in waiting]
         sizes = await self._archive.put_as(works)
         if gone := [unit for work in works if deletes and work.unit for unit in work.units]:
             await self._purge.put(Purging(running.entry, gone))  # what stands for them stays, although it quotes them
@@ -231,7 +231,35 @@ class Compacting:
             running.syntheses.append(work.unit_id)
             if distilled.distillate is not None and distilled.distillate.fell_back:
                 running.fell_back.append(distilled.distillate.fell_back)
-            running.step(len(distilled.rows), size)
+            running.step(len(work.units), size)
+            await self._archive_rest(running, distilled, work, deletes=deletes)
+
+    async def _synthesizing(self, running: Running, distilled: Distilled) -> Synthesizing:
+        group = distilled.group()
+        if len(group.units) <= BATCH_UNITS:
+            return Synthesizing(running.entry, group, self._ids, run=running.id)
+        first = structs.replace(
+            group, units=group.units[:BATCH_UNITS], ids=group.ids[:BATCH_UNITS], statuses=group.statuses[:BATCH_UNITS]
+        )
+        said = set(group.said)
+        score, trust = standing_of([row for row in distilled.rows if row.seq in said])
+        expires: list[int] = []
+        for at in range(0, len(group.units), BATCH_UNITS):
+            entries = await self._state.store.views.entries_of(group.units[at : at + BATCH_UNITS])
+            expires += [row.expires_ms for row in entries.values() if row.expires_ms is not None]
+            await asyncio.sleep(0)
+        whole = Whole(len(group.said), score, trust, min(expires, default=None))
+        return Synthesizing(running.entry, first, self._ids, run=running.id, whole=whole)
+
+    async def _archive_rest(self, running: Running, distilled: Distilled, work: Synthesizing, *, deletes: bool) -> None:
+        """What did not go in the synthesis' own step: nobody waits for thousands of rows at once."""
+        units = [row.seq for row in distilled.rows]
+        for at in range(BATCH_UNITS, len(units), BATCH_UNITS):
+            batch = units[at : at + BATCH_UNITS]
+            running.step(*await self._archive.put(batch, running.entry, into=work.unit, place=at))
+            if deletes:
+                await self._purge.put(Purging(running.entry, batch))
+            await asyncio.sleep(0)
 
     async def _purge_all(self, running: Running, plan: Plan) -> None:
         going = set(plan.units.seq[plan.rows].tolist())

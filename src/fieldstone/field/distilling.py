@@ -18,6 +18,7 @@ from fieldstone.ports.views import UnitRow
 from fieldstone.projections.columns import STATUS_CODES
 
 WINDOW_GROUPS: Final = 32  # share one budget: a group that says much gets more of it
+READ_AT_ONCE: Final = 256
 LEAST_TOKENS: Final = 24  # of a group: less says nothing
 
 
@@ -83,12 +84,20 @@ class Distilling:
 
     async def looked_at(self, units: Sequence[int]) -> Distilled:
         """What they say, and how long it is."""
-        rows = [row for _, row in sorted((await self._state.store.views.units(units)).items())]
+        parts = [await self._read(units[at : at + READ_AT_ONCE]) for at in range(0, len(units), READ_AT_ONCE)]
+        rows = sorted(row for part, _, _ in parts for row in part)
+        originals = [original for _, part, _ in parts for original in part]
+        tokens = await asyncio.to_thread(self._count, originals)
+        return Distilled(rows, originals, tokens, sum(size for _, _, size in parts))
+
+    async def _read(self, units: Sequence[int]) -> tuple[list[UnitRow], list[Original], int]:
+        """Some of a group: who reads thousands lets others go on in between."""
+        rows = sorted((await self._state.store.views.units(units)).values())
         texts = await self._state.store.texts.get(units)
         said = [row for row in rows if row.seq in texts and STATUS_CODES[row.status] not in GONE]
         originals = [await self._original(row, decode_texts(texts[row.seq].body, UnitTexts)) for row in said]
-        tokens = await asyncio.to_thread(self._count, originals)
-        return Distilled(rows, originals, tokens, sum(len(each.body) for each in texts.values()))
+        await asyncio.sleep(0)
+        return rows, originals, sum(len(each.body) for each in texts.values())
 
     def _count(self, originals: Sequence[Original]) -> int:
         return sum(self._counter.count(original.text) for original in originals)

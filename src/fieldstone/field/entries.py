@@ -146,6 +146,23 @@ class Entries:
             before = rows[-1].unit
             await asyncio.sleep(0)  # a memory may be long, and others have questions, too
 
+    async def listed(self, memory: str) -> Sequence[tuple[EntryRow, bool]]:
+        """What the memory lists, newest first, and whether a compaction made it; without a text being read."""
+        session = await self.session(memory)
+        found: list[EntryRow] = []
+        before: int | None = None
+        views = self._state.store.views
+        while session is not None and (
+            rows := await views.entries(session, before=before, limit=PAGE_ENTRIES, every=False)
+        ):
+            found += [row for row in rows if self._is_seen(row, None)]
+            before = rows[-1].unit
+            await asyncio.sleep(0)
+        units = self._state.columns.snapshot(self._state.epoch)
+        at = np.searchsorted(units.seq, np.fromiter((row.unit for row in found), np.int64, len(found)))
+        made = [units.types[code] == "synthesis" for code in units.type[at].tolist()]
+        return list(zip(found, made, strict=True))
+
     async def delete(self, caller: Caller, memory: str, entry_id: str) -> bool:
         """Its text is gone for good, and with it what it was made from."""
         row = await self.find(memory, entry_id)

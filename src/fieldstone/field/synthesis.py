@@ -46,16 +46,36 @@ class Group(Struct, frozen=True):
     agents: Sequence[str]
 
 
+class Whole(Struct, frozen=True):
+    """Of a group that is too large for one step, of which a synthesis names the first units only."""
+
+    sources: int
+    score: float
+    trust: int
+    expires_ms: int | None
+
+
 class Synthesizing:
     """One group becomes one synthesis and goes, or nothing happens."""
 
     message = None  # nobody speaks as the Field
     brings_news = True  # a summariser's words
 
-    def __init__(self, compaction: int | None, group: Group, ids: Ids, *, run: str, archives: bool = True) -> None:
-        """`run`: the id of the compaction, which a synthesis of entries bears in a tag."""
+    def __init__(
+        self,
+        compaction: int | None,
+        group: Group,
+        ids: Ids,
+        *,
+        run: str,
+        archives: bool = True,
+        whole: Whole | None = None,
+    ) -> None:
+        """`run`: the id of the compaction, which a synthesis of entries bears in a tag. `whole`: the group is the first
+        part of a larger one."""
         self._compaction = compaction
         self._run = run
+        self._whole = whole
         self._group = group
         self._ids = ids
         self._archives = archives  # False: the originals are archived already, and get another synthesis
@@ -73,13 +93,17 @@ class Synthesizing:
         agents = ", ".join(group.agents)
         return (
             group.text,
-            f"to keep what {len(group.said)} units say in fewer words",
-            f"Made from {len(group.said)} units of {agents}, of which {group.quoted} are quoted.",
+            f"to keep what {self._sources} units say in fewer words",
+            f"Made from {self._sources} units of {agents}, of which {group.quoted} are quoted.",
             FIELD_AGENT_ID,  # its id
             FIELD_AGENT_ID,  # and its role
             f"{PROVENANCE_TAG}{self._run}",
             *group.ids,
         )
+
+    @property
+    def _sources(self) -> int:
+        return len(self._group.said) if self._whole is None else self._whole.sources
 
     def names(self) -> Sequence[tuple[str, str]]:
         return ()
@@ -99,8 +123,7 @@ class Synthesizing:
     async def append_to(self, draft: Draft, desk: Desk, rows: Sequence[UnitRow], clean: Sequence[CleanText]) -> None:
         content, purpose, reasoning, name, role, tag, *targets = clean
         agent, registration = await field_agent(draft, desk, name, role)
-        said = [row for row in rows if row.seq in set(self._group.said)]
-        scores = [row.score for row in said if row.score is not None]
+        score, trust = self._standing(rows)
         relations = tuple(LoggedRelation("elaborates", row.seq) for row in rows)
         self.unit_id = self._ids.unit()
         self.unit = draft.append(
@@ -112,9 +135,9 @@ class Synthesizing:
                 registration=registration,
                 session=rows[0].session,
                 task=rows[0].task if len({row.task for row in rows}) == 1 else None,
-                score=min(scores, default=0.0),
+                score=score,
                 relations=relations,
-                trust=min(noted_trust(row) for row in said),
+                trust=trust,
             ),
             UnitTexts(
                 content=content,
@@ -129,15 +152,24 @@ class Synthesizing:
             seqs = tuple(row.seq for row in rows)
             self.entry = draft.append(UnitsArchived(compaction=self._compaction, units=seqs, into=self.unit))
             draft.erased += seqs
+        sources = len(rows) if self._whole is None else self._whole.sources
         draft.append(
             MemoryCompacted(
                 compaction=self._compaction,
                 output=self.unit,
-                sources=len(rows),
-                units=tuple(row.seq for row in rows) if len(rows) <= MOST_NAMED_SOURCES else (),
+                sources=sources,
+                units=tuple(row.seq for row in rows) if sources <= MOST_NAMED_SOURCES else (),
                 bytes=len(content.encode()),
             )
         )
+
+    def _standing(self, rows: Sequence[UnitRow]) -> tuple[float, int]:
+        """No surer than the least sure, and no more trusted than the least trusted unit that it says."""
+        if self._whole is not None:
+            return self._whole.score, self._whole.trust
+        quoted = set(self._group.said)
+        said = [row for row in rows if row.seq in quoted]
+        return standing_of(said)
 
     async def _append_entry(self, draft: Draft, desk: Desk, rows: Sequence[UnitRow], tag: CleanText) -> None:
         """What is made from entries of a memory is one, and lives as long as the first of them."""
@@ -145,11 +177,18 @@ class Synthesizing:
         if not entries:
             return
         expires = [entry.expires_ms for entry in entries if entry.expires_ms is not None]
+        if self._whole is not None and self._whole.expires_ms is not None:
+            expires.append(self._whole.expires_ms)
         session = next(iter(entries)).session
         draft.append(
             EntryWritten(unit=self.unit, session=session, expires_ms=min(expires, default=None)),
             EntryTexts(tags=(tag,)),
         )
+
+
+def standing_of(said: Sequence[UnitRow]) -> tuple[float, int]:
+    scores = [row.score for row in said if row.score is not None]
+    return min(scores, default=0.0), min(noted_trust(row) for row in said)
 
 
 def _said(status: UnitStatus) -> UnitStatus:

@@ -184,7 +184,7 @@ class LocalThreads:
         return await self._planes.streams.compact(stream, dry_run=dry_run, keep_events=keep_events)
 
     async def compact_all(self, retention: StreamRetention, *, dry_run: bool = False) -> Sequence[RetainedStream]:
-        self._require("compact a stream")
+        self._require("plan retention" if dry_run else "apply retention")
         compacted = apply_retention(self._planes.streams, retention, self._planes.tools.clock, dry_run=dry_run)
         return [each async for each in compacted]
 

@@ -9,6 +9,7 @@ from fieldstone.core.transcripts import ReasoningPart, ToolCallPart, ToolResultP
 from fieldstone.planes.context.anthropic import from_anthropic
 from tests.planes.context import test_openai
 from tests.planes.context.talks import context_of, long_talk, message, said
+from tests.requirements import requirement
 
 SYSTEM = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
 TALK: list[dict[str, Any]] = [
@@ -50,6 +51,7 @@ TALK: list[dict[str, Any]] = [
 ]
 
 
+@requirement("planes:context:shapes")
 async def test_a_conversation_goes_out_as_it_came_in() -> None:
     context = await context_of([], 10_000)
     await context.add_anthropic(TALK, system=SYSTEM)
@@ -101,6 +103,7 @@ async def test_after_a_compaction_the_first_message_is_still_a_users() -> None:
     assert messages[0]["role"] == "user"
 
 
+@requirement("planes:context:shapes")
 async def test_what_came_in_one_shape_goes_out_in_the_other_with_its_calls_and_results() -> None:
     context = await context_of([], 10_000)
     await context.add_openai(test_openai.TALK)

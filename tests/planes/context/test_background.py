@@ -25,6 +25,7 @@ from tests.planes.context.talks import (
     split_pairs,
     tools,
 )
+from tests.requirements import requirement
 
 
 async def held_up(
@@ -39,6 +40,7 @@ async def held_up(
     return context, summarizer
 
 
+@requirement("planes:context:background")
 async def test_the_next_call_does_not_wait_for_it() -> None:
     context, summarizer = await held_up(long_talk(20), 1_100)
     assert list(await context.prepare()) == long_talk(20)
@@ -50,6 +52,7 @@ async def test_the_next_call_does_not_wait_for_it() -> None:
     await context.close()
 
 
+@requirement("planes:context:background")
 async def test_at_the_hard_cap_the_next_call_does_wait() -> None:
     context, summarizer = await held_up(long_talk(20), 1_100)
     await context.prepare()
@@ -65,6 +68,7 @@ async def test_at_the_hard_cap_the_next_call_does_wait() -> None:
     await context.close()
 
 
+@requirement("planes:context:background")
 @given(
     before=conversations("a"),
     meanwhile=conversations("b"),
@@ -98,6 +102,7 @@ async def test_messages_that_arrive_meanwhile_are_kept_with_their_pins_and_pairs
     assert sorted([*ids_of(left), *stood_for]) == sorted(ids_of(everything)), "in the list, or stood for, and not both"
 
 
+@requirement("planes:context:background")
 async def test_a_late_second_result_keeps_its_call() -> None:
     talk = [called("call", "x"), answered("result", "x"), *long_talk(20)]
     context, summarizer = await held_up(talk, 100_000)
@@ -122,6 +127,7 @@ async def test_the_counts_before_and_after_are_over_the_same_messages() -> None:
     assert (outcome.tokens_before, outcome.tokens_after) == (tokens, context.budget.current)
 
 
+@requirement("planes:context:background")
 async def test_two_at_once_take_turns_and_nothing_is_summarised_twice() -> None:
     context, summarizer = await held_up(long_talk(30), 100_000)
     both = asyncio.ensure_future(asyncio.gather(context.compact(), context.compact()))
@@ -132,6 +138,7 @@ async def test_two_at_once_take_turns_and_nothing_is_summarised_twice() -> None:
     assert len(note.stands_for) == len(set(note.stands_for)) == 24
 
 
+@requirement("planes:context:background")
 async def test_only_one_runs_at_a_time() -> None:
     told: list[Compacting] = []
     summarizer = ScriptedSummarizer("In short, all was said.")

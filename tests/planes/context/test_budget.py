@@ -8,21 +8,25 @@ from fieldstone.planes.context.budget import Budget, Meter, Report
 from fieldstone.planes.context.sayings import FILE_TOKENS, MESSAGE_TOKENS, tokens_of
 from fieldstone.planes.context.shapes import file_at
 from tests.planes.context.talks import WORDS, answered, called, context_of, long_talk, message, said
+from tests.requirements import requirement
 
 tokens = st.integers(0, 1_000_000)
 
 
+@requirement("planes:context:budget")
 def test_a_budget_tells_max_current_usage_and_remaining() -> None:
     budget = Budget(1_000, 250)
     assert (budget.max_tokens, budget.current, budget.usage, budget.remaining) == (1_000, 250, 0.25, 750)
     assert budget.source == "counted"
 
 
+@requirement("planes:context:budget")
 def test_what_is_too_much_leaves_nothing_and_never_less() -> None:
     budget = Budget(1_000, 1_500)
     assert (budget.usage, budget.remaining) == (1.5, 0)
 
 
+@requirement("planes:context:budget")
 async def test_what_is_counted_is_all_that_goes_to_the_model() -> None:
     assert tokens_of(said("a", "one two three"), WORDS) == MESSAGE_TOKENS + 3
     assert tokens_of(called("a", "c", text="one"), WORDS) > tokens_of(called("a", "c"), WORDS) > MESSAGE_TOKENS
@@ -36,6 +40,7 @@ def test_a_picture_counts_the_same_however_long_its_data_are() -> None:
     assert {tokens_of(message("a", "user", each), WORDS) for each in pictures} == {MESSAGE_TOKENS + FILE_TOKENS}
 
 
+@requirement("planes:context:budget")
 async def test_what_the_model_reports_holds_from_then_on_and_new_messages_are_added_to_it() -> None:
     context = await context_of(long_talk(4))
     await context.prepare()
@@ -52,6 +57,7 @@ async def test_a_report_without_a_turn_is_about_what_is_there() -> None:
     assert context.budget.current == 777
 
 
+@requirement("planes:context:budget")
 async def test_a_report_is_about_the_messages_that_the_model_was_given() -> None:
     context = await context_of(long_talk(4))
     await context.prepare()

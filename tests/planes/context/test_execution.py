@@ -15,6 +15,7 @@ from fieldstone.planes.context.refusals import LengthRefusal, length_refusal
 from fieldstone.planes.context.sayings import tokens_of
 from fieldstone.planes.context.summaries import note_of
 from tests.planes.context.talks import WORDS, answered, called, context_of, ids_of, long_talk, said
+from tests.requirements import requirement
 
 
 class TooLong(Exception):
@@ -39,6 +40,7 @@ class SmallModel:
         return "An answer."
 
 
+@requirement("planes:context:hooks")
 async def test_hooks_are_told_before_and_after_with_token_counts() -> None:
     told: list[Compacting | Outcome] = []
     context = await context_of(long_talk(20), before=told.append, after=told.append)
@@ -53,6 +55,7 @@ async def test_hooks_are_told_before_and_after_with_token_counts() -> None:
     assert after.by == ("extractive",)
 
 
+@requirement("planes:context:hooks")
 async def test_hooks_are_told_of_a_refusal_too_and_may_be_asynchronous() -> None:
     told: list[Any] = []
 
@@ -66,6 +69,7 @@ async def test_hooks_are_told_of_a_refusal_too_and_may_be_asynchronous() -> None
     assert told == [Compacting("asked", "rollup", context.budget.current, 3), outcome]
 
 
+@requirement("planes:context:hooks")
 async def test_a_hook_that_fails_before_leaves_everything_as_it_was() -> None:
     def fail(_: Compacting) -> None:
         raise OSError("The hook failed.")
@@ -76,6 +80,7 @@ async def test_a_hook_that_fails_before_leaves_everything_as_it_was() -> None:
     assert list(context.messages) == long_talk(20)
 
 
+@requirement("planes:context:seen-is-persisted")
 async def test_what_the_model_sees_is_what_is_persisted() -> None:
     context = await context_of(long_talk(20))
     await context.prepare()
@@ -94,6 +99,7 @@ async def test_a_context_that_is_due_is_brought_to_half_of_its_budget() -> None:
     assert context.budget.usage <= 0.5
 
 
+@requirement("planes:context:emergency")
 @pytest.mark.parametrize(
     "words",
     [
@@ -111,6 +117,7 @@ async def test_a_model_that_refuses_for_length_gets_less_and_answers(words: str)
     assert model.prompts == sorted(model.prompts, reverse=True)
 
 
+@requirement("planes:context:emergency")
 async def test_an_emergency_takes_of_the_last_messages_what_it_has_to_and_not_the_very_last() -> None:
     context = await context_of([*long_talk(4), *long_talk(4, words=600, first=4), said("q", "So?")], 100_000)
     outcome = await context.emergency(LengthRefusal(limit_tokens=1_000))
@@ -119,6 +126,7 @@ async def test_an_emergency_takes_of_the_last_messages_what_it_has_to_and_not_th
     assert context.messages[-1].id == "q"
 
 
+@requirement("planes:context:pairs")
 async def test_an_emergency_splits_no_pair_of_the_last_messages() -> None:
     talk = [*long_talk(4), called("call", "x"), answered("result", "x", "word " * 900), said("q", "So?")]
     context = await context_of(talk, 100_000)
@@ -127,6 +135,7 @@ async def test_an_emergency_splits_no_pair_of_the_last_messages() -> None:
     assert context.messages[-1].id == "q"
 
 
+@requirement("planes:context:emergency")
 async def test_an_emergency_learns_what_the_model_told() -> None:
     context = await context_of(long_talk(30), 100_000)
     counted = context.budget.current
@@ -135,6 +144,7 @@ async def test_an_emergency_learns_what_the_model_told() -> None:
     assert context.budget.source == "reported"
 
 
+@requirement("planes:context:emergency")
 async def test_where_nothing_more_can_go_the_models_own_refusal_is_raised() -> None:
     model = SmallModel(10)
     context = await context_of(long_talk(20), 100_000)
@@ -153,6 +163,7 @@ async def test_other_errors_of_a_model_are_none_of_our_business() -> None:
     assert list(context.messages) == long_talk(20)
 
 
+@requirement("planes:context:emergency")
 @pytest.mark.parametrize(
     ("said_by_the_model", "found"),
     [
@@ -181,6 +192,7 @@ async def test_a_message_comes_once() -> None:
             await context.add(said(id, "Again."))
 
 
+@requirement("planes:context:nothing-stored")
 async def test_after_the_end_nothing_is_kept_and_nothing_comes() -> None:
     async with await context_of(long_talk(20)) as context:
         context.pin("m3")

@@ -16,6 +16,7 @@ from fieldstone.planes.context.summaries import note_of
 from fieldstone.planes.context.tools import Tools
 from tests.models.server import saying, serving
 from tests.planes.context.talks import context_of, long_talk, said, tools
+from tests.requirements import requirement
 
 WRITTEN = "The runs in Oslo took between 0 and 91 seconds."
 COUNTER = Cl100kCounter()
@@ -39,12 +40,14 @@ def summary_of(context: ContextManager) -> CanonicalMessage:
     return summary
 
 
+@requirement("planes:context:no-model")
 async def test_without_a_model_the_conversations_own_words_are_the_summary() -> None:
     context = await context_of([said("a", "Carol moved to Lisbon in 2019."), *long_talk(20)])
     assert (await compacted(context)).by == (Extractive.name,)
     assert 'user: "Carol moved to Lisbon in 2019."' in str(summary_of(context))
 
 
+@requirement("planes:context:any-endpoint")
 async def test_a_model_behind_an_endpoint_writes_the_summary() -> None:
     with serving(saying(json.encode({"summary": WRITTEN}).decode())) as endpoint:
         async with with_model(endpoint.url) as wise:
@@ -57,6 +60,7 @@ async def test_a_model_behind_an_endpoint_writes_the_summary() -> None:
         assert WRITTEN in str(endpoint.requests[-1][1]), "what it wrote is told to it again, as a whole"
 
 
+@requirement("planes:context:any-endpoint")
 async def test_where_the_model_lies_the_conversation_is_quoted_and_the_outcome_says_why() -> None:
     with serving(saying(json.encode({"summary": "All 4711 runs in Oslo took Mallory seconds."}).decode())) as endpoint:
         async with with_model(endpoint.url) as wise:
@@ -69,6 +73,7 @@ async def test_where_the_model_lies_the_conversation_is_quoted_and_the_outcome_s
     assert note.fell_back == outcome.fell_back
 
 
+@requirement("planes:context:any-endpoint")
 async def test_where_the_endpoint_is_gone_the_conversation_is_quoted() -> None:
     with serving(saying("")) as endpoint:
         url = endpoint.url

@@ -10,6 +10,7 @@ from fieldstone.core.errors import InvalidPayload
 from fieldstone.core.transcripts import FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from fieldstone.planes.context.openai import from_openai
 from tests.planes.context.talks import context_of, message
+from tests.requirements import requirement
 
 PICTURE = "data:image/png;base64,AAAA"
 TALK: list[dict[str, Any]] = [
@@ -42,12 +43,14 @@ TALK: list[dict[str, Any]] = [
 ]
 
 
+@requirement("planes:context:shapes")
 async def test_a_conversation_goes_out_as_it_came_in() -> None:
     context = await context_of([])
     await context.add_openai(TALK)
     assert context.openai() == TALK
 
 
+@requirement("planes:context:shapes")
 async def test_parts_are_those_of_a_transcript() -> None:
     context = await context_of([])
     await context.add_openai(TALK)

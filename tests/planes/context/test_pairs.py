@@ -19,16 +19,19 @@ from tests.planes.context.talks import (
     split_pairs,
     strategies,
 )
+from tests.requirements import requirement
 
 
 def places(*messages: CanonicalMessage) -> list[tuple[int, ...]]:
     return [block.places for block in blocks_of(messages)]
 
 
+@requirement("planes:context:pairs")
 def test_a_call_and_its_result_are_one_block_and_others_are_alone() -> None:
     assert places(said("a", "Hello."), called("b", "x"), answered("c", "x"), said("d", "Bye.")) == [(0,), (1, 2), (3,)]
 
 
+@requirement("planes:context:pairs")
 def test_calls_in_parallel_and_all_their_results_are_one_block() -> None:
     assert places(called("a", "x", "y"), answered("b", "y"), said("c", "Wait."), answered("d", "x")) == [
         (0, 1, 3),
@@ -36,6 +39,7 @@ def test_calls_in_parallel_and_all_their_results_are_one_block() -> None:
     ]
 
 
+@requirement("planes:context:pairs")
 def test_results_of_several_calls_in_one_message_join_those_calls() -> None:
     both = message("c", "tool", ToolResultPart("x", "search", 1), ToolResultPart("y", "search", 2))
     assert places(called("a", "x"), called("b", "y"), both) == [(0, 1, 2)]
@@ -66,6 +70,7 @@ def test_every_message_is_in_one_block(talk: list[CanonicalMessage]) -> None:
     assert sorted(found) == list(range(len(talk)))
 
 
+@requirement("planes:context:pairs")
 @given(talk=conversations(), strategy=strategies, keep_last=st.integers(1, 8))
 async def test_whatever_goes_goes_with_its_call_and_all_its_results(
     talk: list[CanonicalMessage], strategy: Strategy, keep_last: int
@@ -77,6 +82,7 @@ async def test_whatever_goes_goes_with_its_call_and_all_its_results(
     assert split_pairs(talk, context.messages) == []
 
 
+@requirement("planes:context:pairs")
 async def test_a_pair_at_the_border_of_the_last_messages_stays_whole() -> None:
     talk = [*long_talk(10), called("call", "x"), answered("result", "x"), said("last", "Thanks.")]
     context = await context_of(talk, keep_last=2)
@@ -84,6 +90,7 @@ async def test_a_pair_at_the_border_of_the_last_messages_stays_whole() -> None:
     assert ids_of(context.messages)[1:] == ["call", "result", "last"]
 
 
+@requirement("planes:context:pairs")
 async def test_a_call_that_waits_for_its_result_stays_until_it_has_come() -> None:
     context = await context_of([called("call", "x"), *long_talk(10)], keep_last=2)
     await context.compact()

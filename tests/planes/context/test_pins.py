@@ -19,8 +19,10 @@ from tests.planes.context.talks import (
     said,
     strategies,
 )
+from tests.requirements import requirement
 
 
+@requirement("planes:context:system-and-pins")
 @given(talk=conversations(), strategy=strategies, keep_last=st.integers(1, 8), data=st.data())
 async def test_system_messages_pins_and_the_last_ones_stay_as_they_are_and_in_their_order(
     talk: list[CanonicalMessage], strategy: Strategy, keep_last: int, data: st.DataObject
@@ -36,6 +38,7 @@ async def test_system_messages_pins_and_the_last_ones_stay_as_they_are_and_in_th
     assert all(each in left for each in [*staying, *talk[-keep_last:]])
 
 
+@requirement("planes:context:no-erosion")
 @given(first=conversations("a"), second=conversations("b"), strategy=strategies, data=st.data())
 async def test_repeated_compaction_does_not_erode_pinned_facts(
     first: list[CanonicalMessage], second: list[CanonicalMessage], strategy: Strategy, data: st.DataObject
@@ -51,6 +54,7 @@ async def test_repeated_compaction_does_not_erode_pinned_facts(
     assert [each for each in context.messages if each.id in pins] == pinned
 
 
+@requirement("planes:context:pins-follow")
 async def test_a_pin_follows_its_message_when_others_before_it_go() -> None:
     context = await context_of(long_talk(20), keep_last=2)
     context.pin("m9")
@@ -62,6 +66,7 @@ async def test_a_pin_follows_its_message_when_others_before_it_go() -> None:
     assert ids_of(context.messages).index("m9") == 1, "the summary stands before it, where the first message stood"
 
 
+@requirement("planes:context:system-and-pins")
 async def test_the_system_message_stays_first_and_the_summary_comes_where_the_first_that_went_stood() -> None:
     context = await context_of([said("s", "Be brief.", "system"), *long_talk(12)], keep_last=3)
     await context.compact()
@@ -69,6 +74,7 @@ async def test_the_system_message_stays_first_and_the_summary_comes_where_the_fi
     assert kinds == ["s", "summary", "m9", "m10", "m11"]
 
 
+@requirement("planes:context:pairs")
 async def test_a_pinned_call_keeps_its_results() -> None:
     context = await context_of([called("call", "x", "y"), answered("x", "x"), answered("y", "y"), *long_talk(9)])
     context.pin("y")
@@ -76,6 +82,7 @@ async def test_a_pinned_call_keeps_its_results() -> None:
     assert ids_of(context.messages)[:3] == ["call", "x", "y"]
 
 
+@requirement("planes:context:pins-follow")
 async def test_what_is_no_longer_pinned_may_go() -> None:
     context = await context_of(long_talk(12))
     context.pin("m0")
@@ -86,12 +93,14 @@ async def test_what_is_no_longer_pinned_may_go() -> None:
     assert "m0" not in ids_of(context.messages)
 
 
+@requirement("planes:context:pins-follow")
 async def test_a_pin_on_nothing_is_refused() -> None:
     context = await context_of(long_talk(2))
     with pytest.raises(InvalidPayload, match="no message 'm7'"):
         context.pin("m7")
 
 
+@requirement("planes:context:system-and-pins")
 async def test_where_all_is_pinned_nothing_goes_and_the_answer_says_so() -> None:
     context = await context_of(long_talk(12))
     for message in context.messages:
@@ -102,6 +111,7 @@ async def test_where_all_is_pinned_nothing_goes_and_the_answer_says_so() -> None
     assert list(context.messages) == long_talk(12)
 
 
+@requirement("planes:context:system-and-pins")
 async def test_at_least_the_last_message_stays() -> None:
     with pytest.raises(ValueError, match="keep_last is at least 1"):
         await context_of([], keep_last=0)

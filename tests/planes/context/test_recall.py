@@ -10,6 +10,7 @@ from fieldstone.planes.context.recall import ranked
 from fieldstone.planes.context.summaries import note_of
 from fieldstone.planes.context.tiered import Tiered
 from tests.planes.context.talks import answered, called, context_of, ids_of, long_talk, said, tools
+from tests.requirements import requirement
 
 FACT = said("fact", "The license server of the warehouse moved to Lisbon.")
 
@@ -31,6 +32,7 @@ class ScriptedTranscript:
         return [*ranked(hint, known), *(each for each in known if each.id == self._likes)]
 
 
+@requirement("planes:context:recall")
 async def test_without_a_transcript_it_is_found_for_as_long_as_the_generation_lasts() -> None:
     context = await context_of([*long_talk(6), FACT, *long_talk(20, first=6)])
     await context.compact()
@@ -44,6 +46,7 @@ async def test_without_a_transcript_it_is_found_for_as_long_as_the_generation_la
         await context.recall("Where is the license server?")
 
 
+@requirement("planes:context:recall")
 async def test_in_a_later_generation_it_is_found_in_the_transcript_by_the_ids_of_the_summary() -> None:
     talk = [*long_talk(6), FACT, *long_talk(20, first=6)]
     async with await context_of(talk) as first:
@@ -75,12 +78,14 @@ async def test_what_only_the_transcript_finds_comes_after_what_the_words_tell() 
     assert ids_of([each.message for each in await context.recall("license server")]) == ["fact", "likes"]
 
 
+@requirement("planes:context:recall")
 async def test_only_what_a_summary_stands_for_is_recalled() -> None:
     context = await context_of([*long_talk(12), FACT], recalls=ScriptedTranscript([FACT, said("x", "license server")]))
     await context.compact()
     assert await context.recall("license server") == []
 
 
+@requirement("planes:context:recall")
 async def test_summaries_of_summaries_lead_to_the_messages_themselves() -> None:
     context = await context_of([FACT], 10_000, strategy=Tiered(fan_in=2), keep_last=2)
     for round in range(6):
@@ -94,6 +99,7 @@ async def test_summaries_of_summaries_lead_to_the_messages_themselves() -> None:
     assert note.stands_for[0] == "fact"
 
 
+@requirement("planes:context:recall")
 async def test_all_that_a_summary_stands_for_comes_back_in_its_order() -> None:
     talk = [called("call", "x"), answered("result", "x"), *long_talk(12)]
     context = await context_of(talk)

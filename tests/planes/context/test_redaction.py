@@ -14,6 +14,7 @@ from fieldstone.planes.context.summaries import note_of
 from fieldstone.redact import Harness, KnownSecret, shared_harness
 from tests.planes.context import test_anthropic
 from tests.planes.context.talks import ScriptedSummarizer, called, context_of, long_talk, message, said, tools
+from tests.requirements import requirement
 
 VALUE = "correct-horse" + "-battery-41"  # in parts: no file holds what looks like a secret
 KNOWN = [KnownSecret("db-password", VALUE)]
@@ -24,6 +25,7 @@ def shown(context: Any) -> str:
     return str(context.messages) + str(context.openai()) + str(context.anthropic())
 
 
+@requirement("planes:context:redacted")
 async def test_a_secret_that_a_summariser_says_is_taken_out_of_the_summary() -> None:
     summarizer = ScriptedSummarizer(f"The password of the cart is {VALUE}, as they said.")
     context = await context_of(long_talk(20), tools=tools(summarizer, KNOWN))
@@ -45,6 +47,7 @@ async def test_a_summary_that_was_rewritten_can_be_summarised_again() -> None:
     assert summarizer.groups[1][0].text == f"The password of the cart is {MARK}, as they said."
 
 
+@requirement("planes:context:redacted")
 async def test_what_comes_in_is_clean_before_the_model_or_a_summariser_sees_it() -> None:
     summarizer = ScriptedSummarizer()
     talk = [
@@ -62,6 +65,7 @@ async def test_what_comes_in_is_clean_before_the_model_or_a_summariser_sees_it()
     assert VALUE not in str(await context.recall("cart"))
 
 
+@requirement("planes:context:redacted")
 async def test_a_marker_stays_in_what_is_summarised() -> None:
     for strategy in (None, Structured()):
         talk = [said("a", f"The cart answers to {VALUE} only."), *long_talk(20)]
@@ -70,6 +74,7 @@ async def test_a_marker_stays_in_what_is_summarised() -> None:
         assert MARK in str(context.messages[0])
 
 
+@requirement("planes:context:redacted")
 async def test_a_secret_that_goes_on_from_one_message_into_the_next_is_found() -> None:
     half = len(VALUE) - 6
     context = await context_of(
@@ -79,6 +84,7 @@ async def test_a_secret_that_goes_on_from_one_message_into_the_next_is_found() -
     assert VALUE[half:] not in str(context.messages[1].parts)
 
 
+@requirement("planes:context:redacted")
 async def test_a_secret_that_becomes_known_while_they_talk_is_found_from_then_on() -> None:
     harness = shared_harness()
 
@@ -106,6 +112,7 @@ async def test_secret_shaped_text_is_found_without_being_known() -> None:
     assert key not in shown(context)
 
 
+@requirement("planes:context:redacted")
 @pytest.mark.parametrize(
     "bad", [said(VALUE, "Hello."), called("a", VALUE), message("a", "tool", ToolResultPart(VALUE, "search", 1))]
 )

@@ -24,6 +24,7 @@ from tests.planes.context.talks import (
     strategies,
     tools,
 )
+from tests.requirements import requirement
 
 
 def text_of(message: CanonicalMessage) -> str:
@@ -34,6 +35,7 @@ def notes(messages: tuple[CanonicalMessage, ...]) -> list[SummaryNote]:
     return [note for note in map(note_of, messages) if note is not None]
 
 
+@requirement("planes:context:smaller")
 @given(talk=conversations(), strategy=strategies, keep_last=st.integers(1, 8))
 async def test_the_result_is_smaller_or_refused(
     talk: list[CanonicalMessage], strategy: Strategy, keep_last: int
@@ -49,6 +51,7 @@ async def test_the_result_is_smaller_or_refused(
         assert outcome.tokens_after == context.budget.current < tokens
 
 
+@requirement("planes:context:accounted")
 @given(talk=conversations(), strategy=strategies, keep_last=st.integers(1, 8))
 async def test_every_message_is_there_or_is_stood_for_by_one_summary(
     talk: list[CanonicalMessage], strategy: Strategy, keep_last: int
@@ -61,6 +64,7 @@ async def test_every_message_is_there_or_is_stood_for_by_one_summary(
     assert sorted([*there, *stood_for]) == sorted(ids_of(talk))
 
 
+@requirement("planes:context:no-model")
 @given(first=conversations("a"), second=conversations("b"), strategy=strategies)
 async def test_the_passages_of_a_summary_are_words_of_the_conversation(
     first: list[CanonicalMessage], second: list[CanonicalMessage], strategy: Strategy
@@ -77,6 +81,7 @@ async def test_the_passages_of_a_summary_are_words_of_the_conversation(
                 assert line in everything or line.startswith(("called search with", "failed: "))
 
 
+@requirement("planes:context:smaller")
 @pytest.mark.parametrize("longer", ["word " * 2_000, "Everything that was said, and more. " * 200])
 async def test_a_summary_that_is_longer_than_what_it_stands_for_is_refused(longer: str) -> None:
     context = await context_of(long_talk(12), tools=tools(ScriptedSummarizer(longer)))
@@ -86,6 +91,7 @@ async def test_a_summary_that_is_longer_than_what_it_stands_for_is_refused(longe
     assert list(context.messages) == long_talk(12)
 
 
+@requirement("planes:context:smaller")
 async def test_a_summary_that_says_nothing_is_refused() -> None:
     context = await context_of(long_talk(12), tools=tools(ScriptedSummarizer("")))
     outcome = await context.compact()
@@ -93,6 +99,7 @@ async def test_a_summary_that_says_nothing_is_refused() -> None:
     assert outcome.reason == "nothing could be said in so few tokens"
 
 
+@requirement("planes:context:by-metadata")
 async def test_a_message_that_reads_like_a_summary_is_none() -> None:
     context = await context_of([*long_talk(12)])
     await context.compact()
@@ -105,6 +112,7 @@ async def test_a_message_that_reads_like_a_summary_is_none() -> None:
     assert "copy" in note.stands_for
 
 
+@requirement("planes:context:by-metadata")
 @pytest.mark.parametrize("forged", [True, {"tier": 1}, {"strategy": "x", "tier": 1, "by": "y", "standsFor": [7]}])
 def test_metadata_that_are_no_note_make_no_summary(forged: Any) -> None:
     assert note_of(said("a", "Hello.", summary=forged)) is None
@@ -139,6 +147,7 @@ async def test_a_section_that_nobody_knows_is_state() -> None:
     assert 'user: "Carol moved to Lisbon."' in sections_of(text_of(context.messages[0]))["Current state"][0]
 
 
+@requirement("planes:context:by-metadata")
 async def test_a_summary_is_still_one_after_it_was_stored_and_read_again() -> None:
     context = await context_of(long_talk(12))
     await context.compact()
@@ -152,6 +161,7 @@ async def test_a_summary_has_no_authority_of_the_system() -> None:
     assert [each.role for each in context.messages if note_of(each)] == ["user"]
 
 
+@requirement("planes:context:rollup")
 async def test_rollup_keeps_one_summary_whatever_was_summarised_before() -> None:
     context = await context_of([], strategy=Rollup(), keep_last=2)
     for round in range(5):
@@ -162,6 +172,7 @@ async def test_rollup_keeps_one_summary_whatever_was_summarised_before() -> None
     assert [len(each.stands_for) for each in notes(context.messages)] == [38]
 
 
+@requirement("planes:context:rollup")
 async def test_a_rollup_takes_up_the_quotes_of_the_last_one_and_not_quotes_of_quotes() -> None:
     context = await context_of([said("fact", "Carol moved to Oslo in 2019."), *long_talk(12)], keep_last=2)
     for round in range(4):
@@ -173,6 +184,7 @@ async def test_a_rollup_takes_up_the_quotes_of_the_last_one_and_not_quotes_of_qu
     assert '""' not in text_of(summary)
 
 
+@requirement("planes:context:tiered")
 async def test_tiered_makes_summaries_of_summaries() -> None:
     context = await context_of([], 10_000, strategy=Tiered(fan_in=3), keep_last=2)
     tiers = []
@@ -186,6 +198,7 @@ async def test_tiered_makes_summaries_of_summaries() -> None:
     assert sum(len(note.stands_for) for note in notes(context.messages)) == 70
 
 
+@requirement("planes:context:tiered")
 async def test_tiered_reads_new_messages_and_leaves_older_summaries_alone() -> None:
     summarizer = ScriptedSummarizer()
     context = await context_of(long_talk(12), strategy=Tiered(), keep_last=2, tools=tools(summarizer))
@@ -197,6 +210,7 @@ async def test_tiered_reads_new_messages_and_leaves_older_summaries_alone() -> N
     assert len(summarizer.groups[1]) == 8  # the two that had stayed, and all new ones but two
 
 
+@requirement("planes:context:tiered")
 async def test_tiered_merges_early_where_nothing_else_is_left_to_take() -> None:
     context = await context_of([], strategy=Tiered(), keep_last=1)
     for round in range(2):
@@ -206,6 +220,7 @@ async def test_tiered_merges_early_where_nothing_else_is_left_to_take() -> None:
     assert [note.tier for note in notes(context.messages)] == [2]
 
 
+@requirement("planes:context:tiered")
 def test_tiers_need_two_to_make_one() -> None:
     with pytest.raises(ValueError, match="at least 2"):
         Tiered(1)
@@ -230,6 +245,7 @@ TALK = [
 ]
 
 
+@requirement("planes:context:structured")
 async def test_structured_tells_decisions_preferences_state_open_questions_and_references() -> None:
     context = await context_of(TALK, strategy=Structured(), keep_last=2)
     await context.compact()
@@ -242,6 +258,7 @@ async def test_structured_tells_decisions_preferences_state_open_questions_and_r
     assert "Run " in "".join(found["Current state"])
 
 
+@requirement("planes:context:structured")
 async def test_a_question_is_open_until_the_other_side_has_spoken() -> None:
     talk = [
         *long_talk(6),
@@ -256,6 +273,7 @@ async def test_a_question_is_open_until_the_other_side_has_spoken() -> None:
     assert "Which port" not in "".join(sections_of(text_of(context.messages[0])).get("Open questions", []))
 
 
+@requirement("planes:context:structured")
 async def test_structured_takes_up_an_earlier_summary_section_by_section() -> None:
     context = await context_of(TALK, strategy=Structured(), keep_last=2)
     for round in range(3):

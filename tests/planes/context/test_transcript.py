@@ -10,10 +10,12 @@ from fieldstone.planes.context.summaries import note_of
 from tests.planes.context.talks import context_of, ids_of, long_talk
 from tests.planes.events import delta
 from tests.planes.scene import THREAD, Scene
+from tests.requirements import requirement
 
 FACT = "The license server of the warehouse moved to Lisbon."
 
 
+@requirement("planes:context:recall")
 async def test_what_a_summary_stands_for_is_brought_back_from_the_transcript(scene: Scene) -> None:
     texts = [said_in(message) for message in long_talk(20)]
     ids = await scene.said(FACT, *texts)

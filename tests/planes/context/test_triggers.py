@@ -6,12 +6,14 @@ from fieldstone.planes.context.budget import Budget
 from fieldstone.planes.context.outcomes import Compacting
 from fieldstone.planes.context.triggers import Trigger, Triggers
 from tests.planes.context.talks import context_of, long_talk, said
+from tests.requirements import requirement
 
 
 def budget(current: int) -> Budget:
     return Budget(1_000, current)
 
 
+@requirement("planes:context:triggers")
 @pytest.mark.parametrize(
     ("current", "fired"), [(0, None), (799, None), (800, "threshold"), (949, "threshold"), (950, "hard_cap")]
 )
@@ -19,12 +21,14 @@ def test_the_hard_cap_is_at_95_percent_and_the_threshold_at_80(current: int, fir
     assert Triggers().fired(budget(current), []) == fired
 
 
+@requirement("planes:context:triggers")
 def test_the_first_that_holds_is_told() -> None:
     every = Triggers(turns_ahead=1, decider=lambda _: True)
     told = [every.fired(budget(current), [500]) for current in (960, 850, 600, 100)]
     assert told == ["hard_cap", "threshold", "growth", "custom"]
 
 
+@requirement("planes:context:triggers")
 def test_growth_is_predicted_only_where_it_is_asked_for() -> None:
     assert Triggers().fired(budget(700), [300, 300]) is None
     assert Triggers(turns_ahead=1).fired(budget(700), [300, 300]) == "growth"
@@ -38,6 +42,7 @@ def test_the_prediction_goes_by_the_last_turns_and_reaches_as_many_turns_ahead_a
     assert Triggers(turns_ahead=3).fired(budget(700), []) is None
 
 
+@requirement("planes:context:triggers")
 def test_a_decider_is_asked_last_and_sees_the_budget() -> None:
     seen: list[Budget] = []
 
@@ -59,6 +64,7 @@ async def test_triggers_that_contradict_each_other_are_refused(triggers: Trigger
         await context_of([], triggers=triggers)
 
 
+@requirement("planes:context:triggers")
 @pytest.mark.parametrize(
     ("triggers", "max_tokens", "fired"),
     [
@@ -77,6 +83,7 @@ async def test_a_turn_compacts_when_a_trigger_says_so(
     assert [each.trigger for each in told] == fired
 
 
+@requirement("planes:context:triggers")
 async def test_predicted_growth_compacts_before_it_is_too_late() -> None:
     told: list[Compacting] = []
     context = await context_of(long_talk(8), 1_000, triggers=Triggers(turns_ahead=2), before=told.append)

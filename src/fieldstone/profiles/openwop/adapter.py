@@ -191,8 +191,8 @@ class MemoryAdapter:
         self._check_write(ref, "compact a memory", creates=False)
         if not is_well_formed(ref):
             return ()
-        kept = await self._entries.list(ref, limit=None)
-        units = [each.row.unit for each in kept if whole or (each.row.expires_ms is None and not each.is_output)]
+        listed = await self._entries.listed(ref)
+        units = [row.unit for row, is_output in listed if whole or (row.expires_ms is None and not is_output)]
         if len(units) < 2:
             return ()
         rows = await self._memories.condensing.compact(
@@ -266,7 +266,8 @@ class MemoryAdapter:
     def _check_write(self, ref: str, what: str, *, creates: bool = True) -> None:
         self._field.require(self._caller, what)
         if field_ref(ref) is not None:
-            raise Forbidden("Refs that begin with field: are views on the Field, and only read.")
+            refused = Forbidden("Refs that begin with field: are views on the Field, and only read.")
+            self._field.refuse(self._caller, what, refused)
         if creates and not is_well_formed(ref):
             raise InvalidPayload("The memoryRef is malformed.")
 
@@ -334,6 +335,8 @@ def _check_name(name: str | None, what: str) -> None:
 def _check_entry_id(entry_id: str) -> None:
     if not 0 < len(entry_id) <= MOST_ID_CHARS:
         raise InvalidPayload(f"id must have 1 to {MOST_ID_CHARS} characters.")
+    if entry_id == INDEX_FILE:
+        raise InvalidPayload(f"{INDEX_FILE} is the index of a memory's archives, and nobody's entry.")
 
 
 async def _at_once(ranked: Awaitable[Sequence[KeptEntry]]) -> AsyncIterator[Sequence[KeptEntry]]:

@@ -243,10 +243,11 @@ def _inspection(route: InspectionRoute) -> Schema:
         lines = {"type": "string", "maxLength": IMPORT_CHUNK_BYTES}
         described["requestBody"] = {"required": False, "content": {"application/jsonl": {"schema": lines}}}
     if route.body is not None:
-        described["requestBody"] = _json_body(_of_type(route.body), EXAMPLES[route.name])
+        body = _json_body(_of_type(route.body), EXAMPLES[route.name])
+        described["requestBody"] = body | {"required": route.name not in thread_routes.OPTIONAL_BODIES}
     if route.status == 204:
         done: Schema = {"description": "Done."}
-    elif route.name == "compaction_events":
+    elif route.name == "compaction_events" or route.name in thread_routes.EVENT_STREAMS:
         done = {"description": "Steps.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
     elif route.reply is None:
         done = {"description": "One entry a line.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}

@@ -1,0 +1,138 @@
+"""What the contract says of runs and of sockets, and no other test asks about: whole tables, and rare ends."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import pytest
+
+from fieldstone.core.errors import InvalidTransition
+from fieldstone.core.transcripts import Run, RunStatus
+from fieldstone.planes.streams import RowPage, Streams
+from fieldstone.servers.http.stream_socket import StreamSocket, Times
+from tests.planes.events import delta
+from tests.planes.scene import THREAD, Scene
+from tests.requirements import requirement
+from tests.servers.test_stream_socket import wired
+
+BROKEN: Final = "broken"
+
+
+# What becomes of a run in each state; what is not here is refused.
+STEPS: Final[dict[tuple[RunStatus, str], RunStatus]] = {
+    ("created", "append"): "streaming",
+    ("created", "fail"): "failed",
+    ("created", "cancel"): "cancelled",
+    ("streaming", "append"): "streaming",
+    ("streaming", "commit"): "committed",
+    ("streaming", "fail"): "failed",
+    ("streaming", "cancel"): "cancelled",
+    ("committed", "commit"): "committed",
+    ("failed", "fail"): "failed",
+    ("cancelled", "cancel"): "cancelled",
+    ("superseded", "commit"): "superseded",
+}
+STATES: Final[tuple[RunStatus, ...]] = ("created", "streaming", "committed", "failed", "cancelled", "superseded")
+CALLS: Final = ("append", "commit", "fail", "cancel")
+
+
+async def run_in(scene: Scene, status: RunStatus) -> Run:
+    run = await scene.begin(None)
+    if status != "created":
+        await scene.tell(run, delta("a"))
+    if status in ("committed", "superseded"):
+        await scene.commit(run)
+    if status == "failed":
+        await scene.runs.fail(THREAD, run.run_id)
+    if status == "cancelled":
+        await scene.runs.cancel(THREAD, run.run_id)
+    if status == "superseded":
+        await scene.committed(delta("b"), fork_from=None)
+    found = await scene.runs.run(THREAD, run.run_id)
+    assert found.status == status
+    return found
+
+
+@requirement("planes:runs:states", "planes:runs:final")
+@pytest.mark.parametrize("status", STATES)
+@pytest.mark.parametrize("call", CALLS)
+async def test_each_call_does_to_a_run_in_each_state_what_the_table_says(
+    scene: Scene, status: RunStatus, call: str
+) -> None:
+    run = await run_in(scene, status)
+    calls: dict[str, Callable[[], Awaitable[object]]] = {
+        "append": lambda: scene.tell(run, delta("more")),
+        "commit": lambda: scene.runs.commit(THREAD, run.run_id),
+        "fail": lambda: scene.runs.fail(THREAD, run.run_id),
+        "cancel": lambda: scene.runs.cancel(THREAD, run.run_id),
+    }
+    wanted = STEPS.get((status, call))
+    if wanted is None:
+        with pytest.raises(InvalidTransition):
+            await calls[call]()
+    else:
+        await calls[call]()
+    assert (await scene.runs.run(THREAD, run.run_id)).status == (wanted or status)
+
+
+@requirement("planes:messages:immutable")
+async def test_whatever_comes_after_it_a_message_stays_as_it_was(scene: Scene) -> None:
+    [question] = await scene.said("question")
+    before = (await scene.transcript.messages(THREAD)).messages
+    await scene.said("first", fork_from=question)
+    await scene.said("second", fork_from=question)
+    await scene.said("anew", fork_from=None)
+    await scene.transcript.set_active(THREAD, question)
+    open_run = await scene.begin(question)
+    await scene.tell(open_run, delta("half"))
+    await scene.runs.recover(THREAD, open_run.run_id, "commit")
+    await scene.reconcile.reconcile(dry_run=False)
+    everything = (await scene.transcript.messages(THREAD, branch="all")).messages
+    assert everything[: len(before)] == before
+
+
+@requirement("planes:socket:ping-times")
+def test_a_ping_is_sent_every_30_s_and_a_pong_is_waited_for_10_s() -> None:
+    times = Times()
+    assert (times.ping_s, times.pong_s) == (30, 10)
+
+
+@requirement("planes:socket:replay-failed")
+async def test_a_replay_that_fails_is_told_by_its_stream_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Streams.rows
+
+    async def broken_rows(streams: Streams, stream: str, *, after: int, limit: int) -> RowPage:
+        if stream == BROKEN:
+            raise ZeroDivisionError("in the depths of the store")
+        return await rows(streams, stream, after=after, limit=limit)
+
+    monkeypatch.setattr(Streams, "rows", broken_rows)
+    async with wired() as (wire, streams):
+        await streams.append("sound", [delta("a ")])
+        for stream in (BROKEN, "sound"):
+            wire.say(type="subscribe", streamId=stream)
+        frames = [await wire.hear() for _ in range(3)]
+        [failed] = [frame for frame in frames if frame["streamId"] == BROKEN]
+        assert (failed["type"], failed["code"]) == ("error", "REPLAY_FAILED")
+        assert "depths" not in failed["message"]
+        assert [frame["type"] for frame in frames if frame is not failed] == ["event", "replay-end"]
+
+
+@requirement("planes:socket:overflow")
+async def test_who_stalls_in_a_replay_and_then_listens_again_is_told_why_it_was_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cut_off = StreamSocket._overflow
+    async with wired(Times(send_s=0.05, look_s=0.01)) as (wire, streams):
+
+        def listen_again(socket: StreamSocket, stream: str) -> None:
+            cut_off(socket, stream)
+            wire.takes.set()
+
+        monkeypatch.setattr(StreamSocket, "_overflow", listen_again)
+        await streams.append("s", [delta("a ")] * 100)
+        wire.takes.clear()
+        wire.say(type="subscribe", streamId="s")
+        frames = [await wire.hear()]
+        while "close" not in frames[-1]:
+            frames.append(await wire.hear())
+        assert (frames[-2]["code"], frames[-1]) == ("BUFFER_OVERFLOW", {"close": 1008})
