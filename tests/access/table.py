@@ -134,7 +134,7 @@ PLANES: Final[dict[Route, int]] = {
     ("POST", "/v1/threads/{thread}/runs/{run}/recover"): 4,
     ("POST", "/v1/threads/{thread}/runs/{run}/remember"): 4,
     ("POST", "/v1/reconcile"): 8,
-    ("POST", "/v1/retention/streams"): 6,
+    ("POST", "/v1/retention/streams"): 6,  # to plan it; to carry it out, 8
 }
 # What is not there cannot be recorded from: whoever may read is told so.
 FIRST_READS: Final[dict[Route, int]] = {("POST", "/v1/threads/{thread}/runs/{run}/remember"): 2}

@@ -24,6 +24,7 @@ from tests.servers.live import ERROR_FIELDS
 LEAST: Final = {**PLANES, **MEMORY, **SEAMS}
 NAMING: Final = [route for route in LEAST if "{" in route[1] or route[1].endswith(("/reconcile", "/seed", "/compact"))]
 READ_SOCKET: Final = 2
+APPLY_RETENTION: Final = 8
 
 
 class Grounds:
@@ -104,6 +105,30 @@ async def refusals_of(grounds: Grounds, holder: Holder) -> list[dict[str, Any]]:
     page = await grounds.tower.request(grounds.scene.ada, "GET", f"/v1/log?after={max(0, newest - 20)}&limit=20")
     events = [line["entry"]["event"] for line in page.json()["entries"]]
     return [each for each in events if each["kind"] == "access.refused" and each["credential"] == holder.key_id]
+
+
+@requirement("akashik:access:least-authority")
+@pytest.mark.parametrize("authority", AUTHORITIES)
+async def test_to_carry_out_the_retention_of_streams_needs_more_than_to_plan_it(
+    grounds: Grounds, authority: int
+) -> None:
+    wish = {"finishedDays": 10_000}
+    answer = await grounds.tower.request(grounds.scene.outsiders[authority], "POST", "/v1/retention/streams", wish)
+    assert answer.status_code == (200 if authority >= APPLY_RETENTION else 403), answer.text
+
+
+@requirement("akashik:access:refusals-recorded")
+async def test_a_view_on_the_field_is_written_by_nobody_and_who_tries_is_in_the_log(grounds: Grounds) -> None:
+    for number, (method, path, body) in enumerate(
+        (
+            ("POST", "/v1/memory/field:main", {"content": "Mine."}),
+            ("DELETE", "/v1/memory/field:main/mem-1", None),
+            ("POST", "/v1/memory/field:main:the-hall/forget", {"tag": "any"}),
+        )
+    ):
+        holder = await grounds.tower.holder("acme", f"writer-{number}", authority=10)
+        assert refused(await grounds.tower.request(holder, method, path, body)) == (403, "FORBIDDEN")
+        assert len(await refusals_of(grounds, holder)) == 1
 
 
 @pytest.mark.parametrize("authority", AUTHORITIES)

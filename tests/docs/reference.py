@@ -9,6 +9,7 @@ import msgspec
 
 from fieldstone import Agent, Field, open_field
 from fieldstone.client.agent import AttuneScope
+from fieldstone.client.threads import Threads
 from fieldstone.core import events
 from fieldstone.core.errors import FieldError
 from fieldstone.settings import ENV_PREFIX, SETTING_HELP, Settings
@@ -65,7 +66,7 @@ def python_page() -> str:
     head += "a store that another process holds is `fieldstone.StoreHeld`.\n\n"
     scope = ", ".join(f"`{name}`" for name in AttuneScope.__annotations__)
     parts = [_function("open_field", open_field)]
-    for kind in (Field, Agent):
+    for kind in (Field, Threads, Agent):
         parts.append(f"## {kind.__name__}\n\n{inspect.getdoc(kind)}\n")
         parts += [_function(name, method) for name, method in vars(kind).items() if _is_shown(name, method)]
     parts.append(f"`**scope` of `attune` and `attune_ids`: {scope}.\n")

@@ -33,7 +33,7 @@ def server(tmp_path: Path) -> Iterator[str]:
 
 
 def test_the_ten_lines_of_python_work_and_work_again(tmp_path: Path) -> None:
-    [code] = blocks("python")
+    code, _ = blocks("python")
     for _ in range(2):
         ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stderr
@@ -42,8 +42,17 @@ def test_the_ten_lines_of_python_work_and_work_again(tmp_path: Path) -> None:
 
 
 def test_the_ten_lines_of_python_are_ten() -> None:
-    [code] = blocks("python")
+    code, _ = blocks("python")
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
+
+
+def test_the_conversation_is_streamed_committed_and_read_and_goes_on_when_it_is_run_again(tmp_path: Path) -> None:
+    _, code = blocks("python")
+    for times in (1, 2):
+        ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        said = ["user Which price do we ask?", "assistant Forty euros."]
+        assert ran.stdout.splitlines() == said * times
 
 
 def test_the_curl_lines_work_and_work_again(server: str, tmp_path: Path) -> None:

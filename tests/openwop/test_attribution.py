@@ -6,12 +6,14 @@ import pytest
 
 from tests.openwop.host import Caller, memory, told
 from tests.openwop.shapes import FEED, assert_error, assert_run_event, assert_written
+from tests.requirements import requirement
 
 TYPE: Final = "memory.written"
 NOOP: Final = "conformance-noop"
 TERMINAL: Final = {"run.completed", "run.failed", "run.cancelled"}
 
 
+@requirement("openwop:attribution:resolvable")
 def test_a_run_that_writes_tells_so_and_the_entry_is_there(acme: Caller) -> None:
     run = acme.finished(NOOP, tenantId="mem-attr-no-content", inputs={})
     written = [event for event in acme.run_events(run["runId"]) if event["type"] == TYPE]
@@ -23,6 +25,7 @@ def test_a_run_that_writes_tells_so_and_the_entry_is_there(acme: Caller) -> None
         assert entry["content"] not in str(event)
 
 
+@requirement("openwop:attribution:per-run")
 def test_the_writes_of_a_run_stand_in_the_feed_too(acme: Caller) -> None:
     run = acme.finished(NOOP)
     written = [event["payload"] for event in acme.run_events(run["runId"]) if event["type"] == TYPE]
@@ -30,6 +33,7 @@ def test_the_writes_of_a_run_stand_in_the_feed_too(acme: Caller) -> None:
     assert {payload["memoryId"] for payload in written} <= told_ids
 
 
+@requirement("openwop:attribution:per-run")
 def test_a_run_tells_its_own_writes_only(acme: Caller) -> None:
     runs = [acme.finished(NOOP, tenantId="mem-attr-cti") for _ in range(2)]
     ids = [
@@ -40,12 +44,14 @@ def test_a_run_tells_its_own_writes_only(acme: Caller) -> None:
     assert not ids[0] & ids[1]
 
 
+@requirement("openwop:cti-1:key-decides")
 def test_the_tenant_of_a_run_is_the_keys_whatever_the_body_says(acme: Caller, zeta: Caller) -> None:
     run = acme.finished(NOOP, tenantId="zeta")
     assert_error(zeta.get(f"/v1/runs/{run['runId']}"), "not_found")
     assert told(acme.get(f"/v1/runs/{run['runId']}"))["status"] == "completed"
 
 
+@requirement("openwop:conformance:runs")
 def test_a_runs_events_are_in_order_and_end_with_its_end(acme: Caller) -> None:
     run = acme.finished(NOOP)
     events = acme.run_events(run["runId"])
@@ -55,6 +61,7 @@ def test_a_runs_events_are_in_order_and_end_with_its_end(acme: Caller) -> None:
     assert acme.run_events(run["runId"]) == events
 
 
+@requirement("openwop:conformance:runs")
 def test_polling_gives_the_same_events_and_says_that_the_run_is_over(acme: Caller) -> None:
     run = acme.finished(NOOP)
     events = acme.run_events(run["runId"])
@@ -64,6 +71,7 @@ def test_polling_gives_the_same_events_and_says_that_the_run_is_over(acme: Calle
     assert told(acme.get(path, lastSequence=len(events) - 1, timeout=1)) == {"events": [], "isComplete": True}
 
 
+@requirement("openwop:attribution:fields")
 def test_a_put_tells_its_node_its_agent_and_its_tags(acme: Caller, ref: str) -> None:
     entry = acme.put(ref, "Of a node.", tags=["note"], nodeId="summarize-2", agentId="summarizer")
     plain = acme.put(ref, "Of nobody.")
@@ -81,12 +89,14 @@ def test_a_put_tells_its_node_its_agent_and_its_tags(acme: Caller, ref: str) -> 
     assert set(entry) == {"id", "content", "tags", "createdAt"}
 
 
+@requirement("openwop:attribution:written")
 def test_each_write_is_told_once_and_a_refused_one_not_at_all(acme: Caller, ref: str) -> None:
     ids = [acme.put(ref, f"Number {number}.")["id"] for number in range(5)]
     acme.post(memory(ref), {"content": "Refused.", "id": "mine"})
     assert [event["memoryId"] for event in acme.events_of(ref, TYPE)] == ids
 
 
+@requirement("openwop:attribution:written")
 def test_what_compaction_writes_is_told_as_a_write_too(acme: Caller, ref: str) -> None:
     acme.seed(ref, {"a": "One thing.", "b": "Another thing."})
     output = acme.compacted(ref)["payload"]["outputId"]
@@ -94,6 +104,7 @@ def test_what_compaction_writes_is_told_as_a_write_too(acme: Caller, ref: str) -
     assert sorted(written) == sorted(["a", "b", output])
 
 
+@requirement("openwop:events:content-free", "openwop:attribution:fields")
 def test_no_event_carries_content(acme: Caller, ref: str) -> None:
     word = "periwinkle"
     acme.put(ref, f"A {word} on the sill.", nodeId="n")
@@ -102,18 +113,21 @@ def test_no_event_carries_content(acme: Caller, ref: str) -> None:
     assert word not in acme.get("/v1/events", limit=1_000).text
 
 
+@requirement("openwop:discovery:no-engine")
 def test_a_run_cannot_be_replayed_by_fork_since_that_is_not_advertised(acme: Caller) -> None:
     run = acme.finished(NOOP)
     forked = acme.post(f"/v1/runs/{run['runId']}:fork", {"fromSeq": 0, "mode": "replay"})
     assert_error(forked, "not_found")
 
 
+@requirement("openwop:conformance:runs")
 @pytest.mark.parametrize("workflow", [None, "", 7, "no-such-workflow"])
 def test_a_run_of_no_fixture_is_refused(acme: Caller, workflow: object) -> None:
     answer = acme.post("/v1/runs", {"workflowId": workflow})
     assert_error(answer, "not_found" if workflow == "no-such-workflow" else "validation_error")
 
 
+@requirement("openwop:conformance:byok")
 def test_the_fixture_that_resolves_a_secret_tells_its_digest_and_length_alone(acme: Caller) -> None:
     run = acme.finished("openwop-smoke-byok-roundtrip")
     assert run["status"] == "completed"
@@ -128,6 +142,7 @@ def test_the_fixture_that_resolves_a_secret_tells_its_digest_and_length_alone(ac
         assert word not in acme.get(f"/v1/runs/{run['runId']}/events").text
 
 
+@requirement("openwop:conformance:runs")
 def test_a_started_run_says_its_id_and_its_status(acme: Caller) -> None:
     started = told(acme.post("/v1/runs", {"workflowId": NOOP}), 201)
     assert isinstance(started["status"], str)

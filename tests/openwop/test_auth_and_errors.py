@@ -11,6 +11,7 @@ import pytest
 from tests.openwop.host import COMPACT, DISCOVERY, Caller, Host, memory, serving, told
 from tests.openwop.routes import ROUTES, Route, asked
 from tests.openwop.shapes import assert_envelope, assert_error
+from tests.requirements import requirement
 
 AUTHORITIES: Final = (0, 2, 4, 6, 8)
 WORDS: Final = ("zanzibar", "quagmire")  # of what is sent; no refusal has a use for them
@@ -26,6 +27,7 @@ def holders(host: Host) -> Iterator[dict[int, Caller]]:
         yield {each: stack.enter_context(host.caller("acme", authority=each)) for each in AUTHORITIES}
 
 
+@requirement("openwop:errors:codes", "openwop:errors:key")
 @pytest.mark.parametrize("route", ROUTES, ids=names)
 def test_every_route_needs_a_key(host: Host, route: Route) -> None:
     refused = asked(host.nobody, route)
@@ -33,6 +35,7 @@ def test_every_route_needs_a_key(host: Host, route: Route) -> None:
     assert refused.headers["www-authenticate"].startswith("Bearer")
 
 
+@requirement("openwop:errors:no-echo")
 @pytest.mark.parametrize(
     "credential",
     [
@@ -55,6 +58,7 @@ def test_a_credential_that_is_none_is_refused_and_never_repeated(host: Host, cre
             assert not [word for word in told_key if len(word) > 1 and word in refused.text]
 
 
+@requirement("openwop:errors:codes", "openwop:errors:authority")
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.least is not None], ids=names)
 def test_a_key_without_the_authority_is_refused_and_one_with_it_is_not(
     holders: dict[int, Caller], route: Route
@@ -68,6 +72,7 @@ def test_a_key_without_the_authority_is_refused_and_one_with_it_is_not(
             assert answer.status_code not in (401, 403), f"{authority}: {answer.text}"
 
 
+@requirement("openwop:errors:authority")
 def test_what_a_key_without_the_authority_asked_for_was_not_done(host: Host, holders: dict[int, Caller]) -> None:
     entry = host.acme.put("mem_kept", "Kept.", tags=["a"])
     assert_error(holders[2].delete(memory("mem_kept", entry["id"])), "forbidden")
@@ -76,6 +81,7 @@ def test_what_a_key_without_the_authority_asked_for_was_not_done(host: Host, hol
     assert host.acme.entries("mem_kept") == [entry]
 
 
+@requirement("openwop:errors:envelope", "openwop:errors:codes")
 @pytest.mark.parametrize(
     "path",
     ["/v1/runs/no-such-run", "/v1/runs/no-such-run/events", "/v1/memory/mem_x/no-such-id", "/v1/test/memory/nothing"],
@@ -84,21 +90,25 @@ def test_what_there_is_not_is_not_found(acme: Caller, path: str) -> None:
     assert_error(acme.get(path), "not_found")
 
 
+@requirement("openwop:errors:envelope")
 @pytest.mark.parametrize("path", ["/v1/memory", "/v1/runs/", "/v1/host/sample/nothing", "/v1/test", "/v1/events/more"])
 def test_a_path_of_openwops_that_there_is_not_answers_in_its_envelope(acme: Caller, path: str) -> None:
     assert_error(acme.get(path), "not_found")
 
 
+@requirement("openwop:errors:envelope")
 def test_a_path_of_the_fields_own_answers_in_the_fields_own_format(acme: Caller) -> None:
     assert acme.get("/v1/units/no-such-unit").json()["code"] == "UNIT_NOT_FOUND"
 
 
+@requirement("openwop:errors:envelope")
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
 def test_a_method_that_a_route_has_not_is_refused_in_the_envelope(acme: Caller, method: str) -> None:
     for path in (memory("mem_x"), "/v1/events", COMPACT, "/v1/runs"):
         assert_envelope(acme.http.request(method, path))
 
 
+@requirement("openwop:errors:envelope", "openwop:errors:codes")
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"content": "\\ud800"}', b"7"])
 def test_a_body_that_is_no_object_is_refused(acme: Caller, body: bytes) -> None:
     for path in (memory("mem_x"), "/v1/runs", COMPACT):
@@ -106,12 +116,14 @@ def test_a_body_that_is_no_object_is_refused(acme: Caller, body: bytes) -> None:
     assert acme.entries("mem_x") == []
 
 
+@requirement("openwop:errors:envelope")
 def test_a_body_that_is_too_large_is_refused_in_the_envelope(acme: Caller) -> None:
     answer = acme.post(memory("mem_x"), {"content": "x" * 9_000_000})
     assert answer.status_code in (400, 413)
     assert_envelope(answer)
 
 
+@requirement("openwop:errors:no-echo")
 def test_no_refusal_repeats_a_ref_an_id_a_tag_or_a_token(acme: Caller) -> None:
     first, second = WORDS
     for route in ROUTES:
@@ -136,6 +148,7 @@ def test_another_key_of_the_tenant_reads_and_deletes_what_the_first_wrote(host: 
     assert host.acme.entries("mem_of_the_tenant") == []
 
 
+@requirement("openwop:errors:quota")
 def test_a_key_over_its_quota_is_refused_in_the_envelope_and_keeps_reading(host: Host) -> None:
     with host.caller("acme", "--quota-units", "2", authority=4) as small:
         for number in range(2):
@@ -146,6 +159,7 @@ def test_a_key_over_its_quota_is_refused_in_the_envelope_and_keeps_reading(host:
         assert len(small.entries("mem_quota")) == 2
 
 
+@requirement("openwop:errors:quota")
 def test_a_key_over_its_rate_is_told_when_to_come_back(host: Host) -> None:
     with host.caller("acme", "--rate", "0.01", authority=4) as slow:
         answers = [slow.get(memory("mem_rate")) for _ in range(3)]
@@ -155,6 +169,7 @@ def test_a_key_over_its_rate_is_told_when_to_come_back(host: Host) -> None:
         assert_envelope(refused)
 
 
+@requirement("openwop:unit:local-tenant")
 def test_without_any_key_it_is_open_for_the_local_operator(tmp_path: Path) -> None:
     with serving(tmp_path, is_open=True) as local:
         entry = local.nobody.put("mem_local", "Of the local operator.")

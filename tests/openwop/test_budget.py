@@ -7,6 +7,7 @@ import pytest
 from fieldstone.backends.tokens import Cl100kCounter
 from tests.openwop.host import DISCOVERY, Body, Caller, memory, told
 from tests.openwop.shapes import assert_entry, assert_error
+from tests.requirements import requirement
 
 FIXTURE: Final = "conformance-agent-memory-injection-budget"
 COUNTER: Final = Cl100kCounter()
@@ -21,10 +22,12 @@ def tokens(contents: list[str]) -> int:
     return sum(COUNTER.count(content) for content in contents)
 
 
+@requirement("openwop:budget:never-exceeded")
 def test_the_host_counts_as_it_advertises(acme: Caller) -> None:
     assert told(acme.get(DISCOVERY))["memory"]["injectionBudget"]["tokenCounter"] == COUNTER.name
 
 
+@requirement("openwop:budget:never-exceeded")
 def test_the_fixtures_list_stays_within_the_budget(seen: Body) -> None:
     for entry in seen["budgetedEntries"]:
         assert_entry(entry)
@@ -32,23 +35,27 @@ def test_the_fixtures_list_stays_within_the_budget(seen: Body) -> None:
     assert 0 < spent == seen["budgetedTokenTotal"] <= seen["tokenBudget"]
 
 
+@requirement("openwop:budget:whole")
 def test_the_fixtures_entry_that_is_too_large_is_left_out_whole(seen: Body) -> None:
     assert seen["overBudgetEntryOmitted"] is True
     assert seen["overBudgetEntryId"]
     assert seen["overBudgetEntryId"] not in {entry["id"] for entry in seen["budgetedEntries"]}
 
 
+@requirement("openwop:budget:clean")
 def test_the_fixture_lists_no_secret_and_nothing_of_another_tenant(seen: Body) -> None:
     assert "[REDACTED:" in seen["redactedContentSample"]
     assert seen["crossTenantBudgetedProbe"] == []
 
 
+@requirement("openwop:budget:relevance")
 def test_the_fixture_orders_by_what_it_is_about_otherwise_than_by_age(seen: Body) -> None:
     assert sorted(seen["recencyOrder"]) == sorted(seen["relevanceOrder"])
     assert seen["recencyOrder"] != seen["relevanceOrder"]
     assert len(seen["recencyOrder"]) >= 2
 
 
+@requirement("openwop:budget:never-exceeded")
 def test_a_budget_is_never_exceeded_and_takes_the_newest_first(acme: Caller, ref: str) -> None:
     for number in range(20):
         acme.put(ref, f"Note {number}: " + "the fair sells pears. " * (number % 4 + 1))
@@ -60,6 +67,7 @@ def test_a_budget_is_never_exceeded_and_takes_the_newest_first(acme: Caller, ref
     assert acme.contents(ref, tokenBudget=tokens(whole)) == whole
 
 
+@requirement("openwop:budget:longest")
 def test_what_is_taken_is_the_longest_beginning_that_fits(acme: Caller, ref: str) -> None:
     for number in range(8):
         acme.put(ref, f"Note {number} of the same length.")
@@ -71,12 +79,14 @@ def test_what_is_taken_is_the_longest_beginning_that_fits(acme: Caller, ref: str
         assert acme.contents(ref, tokenBudget=count * each - 1) == whole[: count - 1]
 
 
+@requirement("openwop:budget:whole")
 def test_an_entry_larger_than_the_whole_budget_hides_none_of_the_others(acme: Caller, ref: str) -> None:
     acme.put(ref, "Old and small.")
     acme.put(ref, "New and large: " + "pears " * 500)
     assert acme.contents(ref, tokenBudget=100) == ["Old and small."]
 
 
+@requirement("openwop:budget:longest")
 def test_a_budget_and_a_limit_both_hold(acme: Caller, ref: str) -> None:
     for number in range(6):
         acme.put(ref, f"Note {number} of the same length.")
@@ -85,6 +95,7 @@ def test_a_budget_and_a_limit_both_hold(acme: Caller, ref: str) -> None:
     assert len(acme.contents(ref, tokenBudget=each * 2, limit=4)) == 2
 
 
+@requirement("openwop:budget:relevance")
 def test_relevance_puts_first_what_the_query_is_about(acme: Caller, ref: str) -> None:
     acme.put(ref, "A refund is paid within 14 days of the return.")
     for number in range(5):
@@ -97,12 +108,14 @@ def test_relevance_puts_first_what_the_query_is_about(acme: Caller, ref: str) ->
     assert small[0].startswith("A refund")
 
 
+@requirement("openwop:budget:relevance")
 def test_relevance_never_looks_beyond_its_ref(acme: Caller, zeta: Caller, ref: str) -> None:
     zeta.put(ref, "The refund of zeta.")
     acme.put(f"{ref}-beside", "The refund beside.")
     assert acme.contents(ref, rank="relevance", query="refund") == []
 
 
+@requirement("openwop:budget:options")
 @pytest.mark.parametrize(
     "params",
     [

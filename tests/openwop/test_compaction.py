@@ -9,6 +9,7 @@ import pytest
 
 from tests.openwop.host import COMPACT, DISTILL, SEED, Body, Caller, serving, told
 from tests.openwop.shapes import FEED, assert_compacted, assert_entry, assert_error, moment
+from tests.requirements import requirement
 
 TYPE: Final = "memory.compacted"
 SOURCE_IDS_MOST: Final = 100
@@ -21,6 +22,7 @@ def fair(count: int) -> dict[str, str]:
 # --- the three scenarios ----------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:compaction:event", "openwop:compaction:host-managed", "openwop:conformance:compact")
 def test_the_event_says_which_entries_became_which(acme: Caller, ref: str) -> None:
     acme.seed(ref, fair(3))
     answer = acme.compacted(ref)
@@ -33,6 +35,7 @@ def test_the_event_says_which_entries_became_which(acme: Caller, ref: str) -> No
     assert payload["byteSize"] == len(answer["outputContent"].encode())
 
 
+@requirement("openwop:sr-1:markers-kept", "openwop:sr-1:foreign-markers")
 def test_no_mark_of_a_secret_is_lost_nor_kept_in_a_foreign_form(acme: Caller, ref: str) -> None:
     acme.seed(
         ref,
@@ -49,6 +52,7 @@ def test_no_mark_of_a_secret_is_lost_nor_kept_in_a_foreign_form(acme: Caller, re
     assert "[REDACTED:db-prod-creds]" in content
 
 
+@requirement("openwop:compaction:tag")
 def test_the_output_is_listed_with_the_tag_of_its_run(acme: Caller, ref: str) -> None:
     acme.seed(ref, fair(2))
     output_id = acme.compacted(ref)["payload"]["outputId"]
@@ -66,6 +70,7 @@ def test_the_output_is_listed_with_the_tag_of_its_run(acme: Caller, ref: str) ->
 # --- what becomes of the sources and of the output --------------------------------------------------------------------
 
 
+@requirement("openwop:compaction:output-readable", "openwop:compaction:sources-gone")
 def test_the_output_can_be_read_and_the_sources_no_longer(acme: Caller, ref: str) -> None:
     acme.seed(ref, fair(4))
     answer = acme.compacted(ref)
@@ -76,6 +81,7 @@ def test_the_output_can_be_read_and_the_sources_no_longer(acme: Caller, ref: str
     assert acme.entries(ref) == [output]
 
 
+@requirement("openwop:compaction:output-readable")
 def test_an_output_that_was_compacted_itself_can_still_be_got_and_is_not_listed(acme: Caller, ref: str) -> None:
     acme.seed(ref, fair(2))
     first = acme.compacted(ref)["payload"]["outputId"]
@@ -86,6 +92,7 @@ def test_an_output_that_was_compacted_itself_can_still_be_got_and_is_not_listed(
     assert [entry["id"] for entry in acme.entries(ref)] == [second["outputId"]]
 
 
+@requirement("openwop:compaction:event")
 def test_a_memory_is_compacted_again_and_again_and_each_time_one_entry_is_left(acme: Caller, ref: str) -> None:
     """As OpenWOP's suite does it that runs every night on the same store: the same words under new ids."""
     for night in range(8):
@@ -96,6 +103,7 @@ def test_a_memory_is_compacted_again_and_again_and_each_time_one_entry_is_left(a
         assert output["id"] == payload["outputId"]
 
 
+@requirement("openwop:compaction:accounting")
 def test_an_entry_that_is_put_while_others_are_compacted_is_listed_or_named_as_a_source(acme: Caller, ref: str) -> None:
     acme.seed(ref, fair(10))
     with ThreadPoolExecutor(4) as pool:
@@ -111,6 +119,7 @@ def test_an_entry_that_is_put_while_others_are_compacted_is_listed_or_named_as_a
     assert not {entry["id"] for entry in acme.entries(ref)} & set(sources)
 
 
+@requirement("openwop:compaction:ttl-earliest")
 def test_the_output_ends_with_the_first_of_its_sources(acme: Caller, ref: str) -> None:
     ends = [
         (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -123,6 +132,7 @@ def test_the_output_ends_with_the_first_of_its_sources(acme: Caller, ref: str) -
     assert moment(output["expiresAt"]) == moment(ends[1])
 
 
+@requirement("openwop:compaction:ttl-earliest")
 def test_entries_that_are_over_are_no_sources(acme: Caller, ref: str) -> None:
     end = datetime.now(UTC) + timedelta(milliseconds=150)
     over = acme.put(ref, "Over soon.", expiresAt=end.isoformat())["id"]
@@ -132,12 +142,14 @@ def test_entries_that_are_over_are_no_sources(acme: Caller, ref: str) -> None:
     assert set(acme.compacted(ref)["payload"]["sourceIds"]) == set(fair(2))
 
 
+@requirement("openwop:compaction:source-ids")
 def test_up_to_a_hundred_sources_are_named(acme: Caller, ref: str) -> None:
     acme.seed(ref, fair(SOURCE_IDS_MOST))
     payload = acme.compacted(ref)["payload"]
     assert set(payload["sourceIds"]) == set(fair(SOURCE_IDS_MOST))
 
 
+@requirement("openwop:compaction:source-ids")
 def test_more_than_a_hundred_sources_are_counted_and_not_named(acme: Caller, ref: str) -> None:
     acme.seed(ref, fair(SOURCE_IDS_MOST + 1))
     payload = acme.compacted(ref)["payload"]
@@ -145,6 +157,7 @@ def test_more_than_a_hundred_sources_are_counted_and_not_named(acme: Caller, ref
     assert "sourceIds" not in payload
 
 
+@requirement("openwop:compaction:max-output")
 def test_an_output_is_never_larger_than_advertised(acme: Caller, ref: str) -> None:
     most: int = told(acme.get("/.well-known/openwop"))["memory"]["compaction"]["maxOutputBytes"]
     long = {f"long-{number}": f"Report {number}: " + f"stand {number} sold pears. " * 400 for number in range(12)}
@@ -153,6 +166,7 @@ def test_an_output_is_never_larger_than_advertised(acme: Caller, ref: str) -> No
     assert answer["payload"]["byteSize"] == len(answer["outputContent"].encode()) <= most
 
 
+@requirement("openwop:compaction:sources-gone")
 @pytest.mark.parametrize(("evict", "status"), [("archive", 200), ("delete", 410)])
 def test_the_originals_are_archived_or_deleted_as_the_settings_say(tmp_path: Path, evict: str, status: int) -> None:
     settings = tmp_path / "settings.toml"
@@ -165,6 +179,7 @@ def test_the_originals_are_archived_or_deleted_as_the_settings_say(tmp_path: Pat
         assert [entry["id"] for entry in host.acme.entries("mem_x")] == [payload["outputId"]]
 
 
+@requirement("openwop:compaction:one-ref")
 def test_other_refs_are_left_alone(acme: Caller, ref: str) -> None:
     acme.seed(ref, fair(2))
     acme.seed(f"{ref}-beside", {"mine": "Not of this compaction.", "too": "Nor this."})
@@ -175,6 +190,7 @@ def test_other_refs_are_left_alone(acme: Caller, ref: str) -> None:
 # --- what is no compaction --------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:compaction:nothing-under-two", "openwop:conformance:compact")
 @pytest.mark.parametrize("count", [0, 1])
 def test_of_fewer_than_two_there_is_nothing_to_compact_and_nothing_to_tell(acme: Caller, ref: str, count: int) -> None:
     if count:
@@ -185,11 +201,13 @@ def test_of_fewer_than_two_there_is_nothing_to_compact_and_nothing_to_tell(acme:
     assert acme.events_of(ref, TYPE) == []
 
 
+@requirement("openwop:conformance:compact")
 @pytest.mark.parametrize("body", [{}, {"memoryRef": 1}, {"memoryRef": ""}, [], "x", None], ids=str)
 def test_a_compaction_of_nothing_that_has_a_name_is_refused(acme: Caller, body: Body) -> None:
     assert_error(acme.post(COMPACT, body), "validation_error")
 
 
+@requirement("openwop:conformance:seed")
 @pytest.mark.parametrize(
     "entries", [None, {}, [{}], [{"id": "a"}], [{"content": "a"}], [{"id": "", "content": "a"}], [{"id": 1}]], ids=str
 )
@@ -200,6 +218,7 @@ def test_a_seed_that_is_none_is_refused_whole(acme: Caller, ref: str, entries: o
     assert acme.entries(ref) == []
 
 
+@requirement("openwop:events:cli")
 def test_one_query_tells_whether_compaction_ran_on_what_and_what_came_out(acme: Caller, ref: str) -> None:
     acme.seed(ref, fair(3))
     payload = acme.compacted(ref)["payload"]

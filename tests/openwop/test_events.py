@@ -18,6 +18,7 @@ from tests.models.server import Endpoint, Handler
 from tests.models.server import serving as receiver
 from tests.openwop.host import Body, Caller, Host, listening, serving
 from tests.openwop.shapes import FEED, assert_compacted, assert_error
+from tests.requirements import requirement
 
 TYPE: Final = "memory.compacted"
 
@@ -26,6 +27,7 @@ def fair(count: int) -> dict[str, str]:
     return {f"fair-{number}": f"Stand {number} of the fair sells pears at {number} coins." for number in range(count)}
 
 
+@requirement("openwop:events:content-free")
 def test_events_hold_no_word_of_what_was_remembered(acme: Caller, ref: str) -> None:
     word = "quokka"
     acme.seed(ref, {"a": f"The {word} sleeps.", "b": f"The {word} wakes."})
@@ -34,6 +36,7 @@ def test_events_hold_no_word_of_what_was_remembered(acme: Caller, ref: str) -> N
     assert word not in acme.get("/v1/events", limit=1_000).text
 
 
+@requirement("openwop:events:since")
 def test_the_feed_goes_on_after_a_cursor_and_after_a_moment(acme: Caller, ref: str) -> None:
     acme.seed(ref, fair(2))
     acme.compacted(ref)
@@ -48,6 +51,7 @@ def test_the_feed_goes_on_after_a_cursor_and_after_a_moment(acme: Caller, ref: s
     assert acme.feed(type=TYPE, since=datetime(2999, 1, 1, tzinfo=UTC).isoformat())["events"] == []
 
 
+@requirement("openwop:events:paged")
 def test_pages_of_the_feed_make_the_whole_in_order(acme: Caller, ref: str) -> None:
     for number in range(4):
         acme.put(ref, f"Number {number}.")
@@ -62,11 +66,13 @@ def test_pages_of_the_feed_make_the_whole_in_order(acme: Caller, ref: str) -> No
     assert len({event["id"] for event in whole}) == len(whole)
 
 
+@requirement("openwop:events:since")
 @pytest.mark.parametrize("params", [{"since": "yesterday"}, {"limit": -1}, {"limit": "x"}, {"type": "run.started"}])
 def test_a_feed_that_there_is_not_is_refused(acme: Caller, params: dict[str, str]) -> None:
     assert_error(acme.get("/v1/events", **params), "validation_error")
 
 
+@requirement("openwop:events:each-once")
 def test_who_pages_on_while_others_write_gets_each_event_once_and_in_order(acme: Caller, ref: str) -> None:
     since = acme.feed(limit=1_000)["next"]
     seen: list[Body] = []
@@ -82,6 +88,7 @@ def test_who_pages_on_while_others_write_gets_each_event_once_and_in_order(acme:
     assert acme.events_of(ref, "memory.written") == seen
 
 
+@requirement("openwop:events:sse-resume")
 def test_the_stream_resumes_after_the_last_event_that_was_seen(acme: Caller, ref: str) -> None:
     for number in range(3):
         acme.put(ref, f"Number {number}.")
@@ -90,6 +97,7 @@ def test_the_stream_resumes_after_the_last_event_that_was_seen(acme: Caller, ref
         assert [next(heard) for _ in range(2)] == [(event["id"], event) for event in wanted[1:]]
 
 
+@requirement("openwop:events:sse")
 def test_the_stream_tells_what_happens_while_one_listens(acme: Caller, ref: str) -> None:
     acme.put(ref, "Before.")
     last = acme.events("memory.written")[-1]["id"]
@@ -99,6 +107,7 @@ def test_the_stream_tells_what_happens_while_one_listens(acme: Caller, ref: str)
         assert event["memoryId"] == entry["id"]
 
 
+@requirement("openwop:events:cli")
 def test_the_command_line_tells_whether_compaction_ran_last_night(host: Host, ref: str) -> None:
     host.acme.seed(ref, fair(3))
     payload = host.acme.compacted(ref)["payload"]
@@ -149,6 +158,7 @@ def _webhook(endpoint: Endpoint) -> str:
     return f'[[webhooks]]\nurl = "{endpoint.url}"\ntypes = ["{TYPE}"]\nsecret_env = "HOOK_KEY"\ntenant = "acme"\n'
 
 
+@requirement("openwop:webhooks:signed", "openwop:webhooks:retried")
 def test_a_webhook_is_signed_and_sent_again_until_it_is_taken(hooked: tuple[Host, Receiver]) -> None:
     host, receiving = hooked
     host.acme.seed("mem_hooked", fair(3))
@@ -163,6 +173,7 @@ def test_a_webhook_is_signed_and_sent_again_until_it_is_taken(hooked: tuple[Host
     assert_compacted(bodies[1], *FEED)
 
 
+@requirement("openwop:webhooks:signed")
 def test_the_signature_covers_the_time_and_the_body(hooked: tuple[Host, Receiver]) -> None:
     host, receiving = hooked
     host.acme.seed("mem_hooked", fair(2))

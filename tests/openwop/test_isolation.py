@@ -8,6 +8,7 @@ import pytest
 from tests.openwop.host import CONSOLIDATE, DISTILL, Caller, Host, memory, told
 from tests.openwop.routes import ROUTES, Route, asked
 from tests.openwop.shapes import assert_error
+from tests.requirements import requirement
 
 CANARY: Final = "quokka"  # in every text, ref, id and tag that zeta chooses
 LONG_ID_CHARS: Final = 12  # shorter ones (a position, a tenant's name) mean nothing by themselves
@@ -74,6 +75,7 @@ def takes_id(route: Route) -> bool:
     return "{id}" in f"{route.path} {route.params} {route.body}"
 
 
+@requirement("openwop:cti-1:indistinguishable", "openwop:cti-1:every-route", "openwop:forget:tenant-scoped")
 @pytest.mark.parametrize("route", ROUTES, ids=names)
 @pytest.mark.usefixtures("untouched")
 def test_a_foreign_ref_and_id_answer_as_unknown_ones_and_tell_nothing(
@@ -88,6 +90,7 @@ def test_a_foreign_ref_and_id_answer_as_unknown_ones_and_tell_nothing(
             assert_nothing_of_zeta(answer.text, foreign, foreign_id)
 
 
+@requirement("openwop:cti-1:indistinguishable")
 @pytest.mark.usefixtures("untouched")
 def test_reads_of_a_foreign_ref_are_the_bytes_of_an_unknown_one(acme: Caller, foreign: Foreign) -> None:
     pages = [acme.page(ref) for ref in (*foreign.refs, "mem_nobody_knows")]
@@ -98,6 +101,7 @@ def test_reads_of_a_foreign_ref_are_the_bytes_of_an_unknown_one(acme: Caller, fo
     assert {(got.status_code, got.content) for got in gets} == {(404, gets[0].content)}
 
 
+@requirement("openwop:cti-1:snapshot")
 @pytest.mark.usefixtures("untouched")
 def test_a_snapshot_of_another_tenant_shows_nothing_of_it(acme: Caller, zeta: Caller, foreign: Foreign) -> None:
     for ref in foreign.refs:
@@ -108,6 +112,7 @@ def test_a_snapshot_of_another_tenant_shows_nothing_of_it(acme: Caller, zeta: Ca
             assert answer.json()["entries"] == []
 
 
+@requirement("openwop:cti-1:every-route")
 def test_the_same_ref_and_the_same_ids_are_two_things_in_two_tenants(acme: Caller, zeta: Caller) -> None:
     ref = "mem_shared_name"
     acme.seed(ref, {"one": "Acme's first.", "two": "Acme's second."})
@@ -121,6 +126,7 @@ def test_the_same_ref_and_the_same_ids_are_two_things_in_two_tenants(acme: Calle
     assert_error(zeta.entry(ref, output["payload"]["outputId"]), "not_found")
 
 
+@requirement("openwop:cti-1:background", "openwop:compaction:one-ref")
 @pytest.mark.usefixtures("untouched")
 def test_no_background_work_of_one_tenant_reads_another(prober: Caller, foreign: Foreign) -> None:
     for ref in foreign.refs:
@@ -130,6 +136,7 @@ def test_no_background_work_of_one_tenant_reads_another(prober: Caller, foreign:
         assert not any(CANARY in content for content in prober.contents(ref))
 
 
+@requirement("openwop:events:tenant-scoped")
 def test_the_feed_tells_each_tenant_of_itself_alone(acme: Caller, zeta: Caller, foreign: Foreign) -> None:
     entry = acme.put("mem_of_acme", "Of acme.")
     assert_nothing_of_zeta(acme.get("/v1/events", limit=1_000).text, foreign)
@@ -139,6 +146,7 @@ def test_the_feed_tells_each_tenant_of_itself_alone(acme: Caller, zeta: Caller, 
     assert not told_ids[0] & (told_ids[1] - {"one", "two"})
 
 
+@requirement("openwop:cti-1:key-decides")
 @pytest.mark.parametrize("place", ["query", "header", "body"])
 def test_the_tenant_comes_from_the_key_and_from_nowhere_else(acme: Caller, foreign: Foreign, place: str) -> None:
     path, headers, body = memory(foreign.refs[0]), {}, None
@@ -153,6 +161,7 @@ def test_the_tenant_comes_from_the_key_and_from_nowhere_else(acme: Caller, forei
     assert answer.status_code in (200, 400)
 
 
+@requirement("openwop:cti-1:probed")
 def test_the_fixture_reads_its_own_entry_and_nothing_of_another_tenant(acme: Caller) -> None:
     seen = acme.variables("conformance-agent-memory-cross-tenant")
     assert isinstance(seen["ownerProbe"], list)
@@ -160,6 +169,7 @@ def test_the_fixture_reads_its_own_entry_and_nothing_of_another_tenant(acme: Cal
     assert seen["crossTenantProbe"] in ([], None)
 
 
+@requirement("openwop:cti-1:probed")
 def test_the_probe_of_the_fixture_is_a_real_one(host: Host) -> None:
     """What the other tenant of the probe wrote is nowhere to be found by anybody else."""
     seen = host.acme.variables("conformance-agent-memory-cross-tenant")
@@ -168,6 +178,7 @@ def test_the_probe_of_the_fixture_is_a_real_one(host: Host) -> None:
     assert owned["content"] not in host.zeta.get("/v1/events", limit=1_000).text
 
 
+@requirement("openwop:cti-1:key-decides")
 def test_a_key_that_was_made_for_another_tenant_later_sees_that_tenant_alone(host: Host, foreign: Foreign) -> None:
     with host.caller("quiet") as stranger:
         assert all(stranger.entries(ref) == [] for ref in foreign.refs)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.openwop.host import DISCOVERY, Body, Caller, Host, memory, serving, told
 from tests.openwop.shapes import assert_entry, assert_error, moment
+from tests.requirements import requirement
 from tests.servers.live import message, scope, unit
 
 MALFORMED: Final = {
@@ -28,6 +29,7 @@ def in_(**span: float) -> str:
 # --- put, get, list, delete -------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:memory:round-trip")
 def test_what_is_put_is_got_and_listed_as_it_was_answered(acme: Caller, ref: str) -> None:
     entry = acme.put(ref, "The customer prefers e-mail.", tags=["source:session", "contact"])
     assert_entry(entry)
@@ -36,16 +38,19 @@ def test_what_is_put_is_got_and_listed_as_it_was_answered(acme: Caller, ref: str
     assert acme.entries(ref) == [entry]
 
 
+@requirement("openwop:memory:round-trip")
 def test_the_fixture_of_the_round_trip_reads_back_an_entry(acme: Caller) -> None:
     assert_entry(acme.variables("conformance-agent-memory-roundtrip")["memoryReadback"])
 
 
+@requirement("openwop:memory:entry-closed")
 def test_an_entry_has_no_tags_and_no_end_unless_it_was_given_them(acme: Caller, ref: str) -> None:
     entry = acme.put(ref, "Plain.")
     assert entry["tags"] == []
     assert "expiresAt" not in entry
 
 
+@requirement("openwop:memory:host-names")
 def test_the_host_names_and_dates_an_entry(acme: Caller, ref: str) -> None:
     before = datetime.now(UTC) - timedelta(milliseconds=1)
     entries = [acme.put(ref, "The same text.") for _ in range(3)]
@@ -53,6 +58,9 @@ def test_the_host_names_and_dates_an_entry(acme: Caller, ref: str) -> None:
     assert all(before <= moment(entry["createdAt"]) <= datetime.now(UTC) for entry in entries)
 
 
+@requirement(
+    "openwop:memory:host-names", "openwop:memory:entry-closed", "openwop:memory:bounds", "openwop:ttl:past-refused"
+)
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -76,14 +84,17 @@ def test_a_put_that_is_not_one_is_refused_and_leaves_nothing(acme: Caller, ref: 
     assert acme.entries(ref) == []
 
 
+@requirement("openwop:memory:entry-closed")
 def test_a_put_without_content_is_refused(acme: Caller, ref: str) -> None:
     assert_error(acme.post(memory(ref), {"tags": ["a"]}), "validation_error")
 
 
+@requirement("openwop:memory:bounds")
 def test_a_tag_may_have_256_characters(acme: Caller, ref: str) -> None:
     assert acme.put(ref, "Tagged.", tags=["t" * 256])["tags"] == ["t" * 256]
 
 
+@requirement("openwop:memory:bounds")
 def test_an_entry_may_be_as_large_as_advertised_and_not_a_byte_larger(acme: Caller, ref: str) -> None:
     most: int = told(acme.get(DISCOVERY))["memory"]["maxEntrySizeBytes"]
     words = "ä word or two, " * (most // 16 + 1)
@@ -93,11 +104,13 @@ def test_an_entry_may_be_as_large_as_advertised_and_not_a_byte_larger(acme: Call
     assert_error(acme.post(memory(ref), {"content": content + "."}), "validation_error")
 
 
+@requirement("openwop:memory:newest-first")
 def test_the_newest_entry_comes_first(acme: Caller, ref: str) -> None:
     ids = [acme.put(ref, f"Number {number}.")["id"] for number in range(7)]
     assert [entry["id"] for entry in acme.entries(ref)] == ids[::-1]
 
 
+@requirement("openwop:memory:limit")
 def test_a_limit_cuts_the_list_and_zero_is_none(acme: Caller, ref: str) -> None:
     ids = [acme.put(ref, f"Number {number}.")["id"] for number in range(5)]
     assert [entry["id"] for entry in acme.entries(ref, limit=2)] == ids[:2:-1]
@@ -105,11 +118,13 @@ def test_a_limit_cuts_the_list_and_zero_is_none(acme: Caller, ref: str) -> None:
     assert len(acme.entries(ref, limit=500)) == 5
 
 
+@requirement("openwop:memory:limit")
 def test_a_list_without_limit_shows_more_than_a_page(acme: Caller, ref: str) -> None:
     acme.seed(ref, {f"many-{number}": f"Number {number} of many." for number in range(150)})
     assert len(acme.entries(ref, limit=0)) == 150
 
 
+@requirement("openwop:memory:limit")
 @pytest.mark.parametrize(
     "params",
     [{"limit": -1}, {"limit": "many"}, {"limit": 1.5}, {"tag": ""}, {"tag": "t" * 257}],
@@ -119,6 +134,7 @@ def test_options_that_are_none_are_refused(acme: Caller, ref: str, params: dict[
     assert_error(acme.get(memory(ref), **params), "validation_error")
 
 
+@requirement("openwop:memory:tag")
 def test_a_tag_picks_the_entries_that_carry_it_whole(acme: Caller, ref: str) -> None:
     wanted = acme.put(ref, "Wanted.", tags=["red", "round"])["id"]
     acme.put(ref, "Not wanted.", tags=["reddish"])
@@ -127,12 +143,14 @@ def test_a_tag_picks_the_entries_that_carry_it_whole(acme: Caller, ref: str) -> 
     assert acme.entries(ref, tag="re") == []
 
 
+@requirement("openwop:memory:limit")
 def test_a_limit_counts_entries_that_carry_the_tag(acme: Caller, ref: str) -> None:
     for number in range(6):
         acme.put(ref, f"Number {number}.", tags=["even"] if number % 2 == 0 else [])
     assert acme.contents(ref, tag="even", limit=2) == ["Number 4.", "Number 2."]
 
 
+@requirement("openwop:memory:delete")
 def test_a_deleted_entry_is_gone_and_cannot_be_deleted_twice(acme: Caller, ref: str) -> None:
     kept, gone = acme.put(ref, "Kept."), acme.put(ref, "Gone.")
     deleted = acme.delete(memory(ref, gone["id"]))
@@ -142,6 +160,7 @@ def test_a_deleted_entry_is_gone_and_cannot_be_deleted_twice(acme: Caller, ref: 
     assert acme.entries(ref) == [kept]
 
 
+@requirement("openwop:memory:refs-apart")
 def test_refs_are_apart_and_one_entry_is_not_found_under_another(acme: Caller, new_ref: Callable[[], str]) -> None:
     here, there = new_ref(), new_ref()
     entry = acme.put(here, "Here.")
@@ -151,6 +170,7 @@ def test_refs_are_apart_and_one_entry_is_not_found_under_another(acme: Caller, n
     assert acme.entries(here) == [entry]
 
 
+@requirement("openwop:memory:any-name")
 @pytest.mark.parametrize(
     "odd", ["mem://a/b/c", "mem?x=1&y=2#z", "mém 记忆", "a%2Fb", "mem_t:a_longTerm", "forget", "x/y"]
 )
@@ -161,6 +181,7 @@ def test_a_ref_may_hold_what_a_path_may_not(acme: Caller, odd: str) -> None:
     assert acme.delete(memory(odd, entry["id"])).status_code == 204
 
 
+@requirement("openwop:memory:any-name")
 def test_an_id_may_hold_what_a_path_may_not(acme: Caller, ref: str) -> None:
     odd = "folder/entry?1#2 é"
     acme.seed(ref, {odd: "Under an odd id."})
@@ -168,6 +189,7 @@ def test_an_id_may_hold_what_a_path_may_not(acme: Caller, ref: str) -> None:
     assert acme.delete(memory(ref, odd)).status_code == 204
 
 
+@requirement("openwop:unit:seed-replaces", "openwop:conformance:seed")
 def test_seeding_an_id_again_replaces_the_entry(acme: Caller, ref: str) -> None:
     acme.seed(ref, {"same": "First."}, tags=["old"])
     acme.seed(ref, {"same": "Second."})
@@ -177,6 +199,7 @@ def test_seeding_an_id_again_replaces_the_entry(acme: Caller, ref: str) -> None:
 # --- a ref that reads as nothing --------------------------------------------------------------------------------------
 
 
+@requirement("openwop:cti-1:malformed", "openwop:cti-1:indistinguishable")
 @pytest.mark.parametrize("name", MALFORMED)
 def test_a_malformed_ref_reads_as_one_that_nobody_knows(host: Host, ref: str, name: str) -> None:
     host.zeta.put(ref, "Of another tenant.")
@@ -188,6 +211,7 @@ def test_a_malformed_ref_reads_as_one_that_nobody_knows(host: Host, ref: str, na
     assert {(got.status_code, got.content) for got in gets} == {(404, gets[0].content)}
 
 
+@requirement("openwop:cti-1:malformed")
 @pytest.mark.parametrize("name", MALFORMED)
 def test_nothing_can_be_put_under_a_malformed_ref_that_is_then_read(acme: Caller, name: str) -> None:
     answer = acme.post(memory(MALFORMED[name]), {"content": "Through the wall."})
@@ -198,6 +222,7 @@ def test_nothing_can_be_put_under_a_malformed_ref_that_is_then_read(acme: Caller
 # --- time to live -----------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:ttl:not-returned")
 def test_the_fixture_lists_what_is_fresh_and_not_what_is_over(acme: Caller) -> None:
     seen = acme.variables("conformance-agent-memory-ttl")
     listed = {entry["id"]: entry for entry in seen["memoryList"]}
@@ -209,6 +234,7 @@ def test_the_fixture_lists_what_is_fresh_and_not_what_is_over(acme: Caller) -> N
         assert moment(entry.get("expiresAt", in_(days=1))) > datetime.now(UTC)
 
 
+@requirement("openwop:ttl:not-returned")
 def test_an_entry_ends_to_the_millisecond_in_list_and_in_get(acme: Caller, ref: str) -> None:
     end = in_(milliseconds=400)
     entry = acme.put(ref, "Not for long.", expiresAt=end)
@@ -220,6 +246,7 @@ def test_an_entry_ends_to_the_millisecond_in_list_and_in_get(acme: Caller, ref: 
     assert_error(acme.delete(memory(ref, entry["id"])), "not_found")
 
 
+@requirement("openwop:ttl:until-then")
 def test_an_entry_is_there_until_its_end(acme: Caller, ref: str) -> None:
     entry = acme.put(ref, "For an hour.", expiresAt=in_(hours=1))
     assert acme.entries(ref) == [entry]
@@ -228,6 +255,7 @@ def test_an_entry_is_there_until_its_end(acme: Caller, ref: str) -> None:
 # --- forget by subject ------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:forget:by-tag")
 def test_forgetting_a_tag_takes_what_carries_it_and_leaves_the_rest(acme: Caller, ref: str) -> None:
     acme.put(ref, "About Ada.", tags=["subject:ada"])
     acme.put(ref, "About Ada and Ben.", tags=["subject:ada", "subject:ben"])
@@ -237,6 +265,7 @@ def test_forgetting_a_tag_takes_what_carries_it_and_leaves_the_rest(acme: Caller
     assert told(acme.post(f"{memory(ref)}/forget", {"tag": "subject:ada"})) == {"deleted": 0}
 
 
+@requirement("openwop:forget:by-source")
 def test_forgetting_a_source_takes_what_it_wrote(acme: Caller, ref: str) -> None:
     acme.put(ref, "Of the summarizer.", agentId="summarizer")
     kept = acme.put(ref, "Of the planner.", agentId="planner")
@@ -244,6 +273,7 @@ def test_forgetting_a_source_takes_what_it_wrote(acme: Caller, ref: str) -> None
     assert acme.entries(ref) == [kept]
 
 
+@requirement("openwop:unit:delete-is-purge", "openwop:forget:reaches-compacted")
 def test_forgetting_reaches_what_was_compacted_and_what_was_made_of_it(host: Host, ref: str) -> None:
     word = "xanthippe"
     host.acme.put(ref, f"The garden of {word} is open on Sundays.", tags=["subject:x"])
@@ -257,6 +287,7 @@ def test_forgetting_reaches_what_was_compacted_and_what_was_made_of_it(host: Hos
             assert word.encode() not in kept.read_bytes().lower(), kept.name
 
 
+@requirement("openwop:forget:said")
 @pytest.mark.parametrize("body", [{}, {"tag": "a", "source": "b"}, {"tag": ""}, {"tag": 1}, {"all": True}], ids=str)
 def test_what_is_to_be_forgotten_has_to_be_said(acme: Caller, ref: str, body: Body) -> None:
     kept = acme.put(ref, "Kept.", tags=["a"])
@@ -267,6 +298,7 @@ def test_what_is_to_be_forgotten_has_to_be_said(acme: Caller, ref: str, body: Bo
 # --- the snapshot of a run --------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:snapshot:run-start", "openwop:snapshot:put-belongs")
 def test_a_run_sees_what_was_there_at_its_start_and_what_it_wrote_itself(acme: Caller, ref: str) -> None:
     before = acme.put(ref, "Before the run.")
     snapshot = acme.page(ref)["snapshot"]
@@ -279,6 +311,7 @@ def test_a_run_sees_what_was_there_at_its_start_and_what_it_wrote_itself(acme: C
     assert acme.entries(ref) == [own, other, before]
 
 
+@requirement("openwop:snapshot:replay")
 def test_a_run_that_is_replayed_sees_the_same_again(acme: Caller, ref: str) -> None:
     acme.put(ref, "Before the run.")
     snapshot = acme.page(ref)["snapshot"]
@@ -288,6 +321,7 @@ def test_a_run_that_is_replayed_sees_the_same_again(acme: Caller, ref: str) -> N
     assert acme.entries(ref, snapshot=snapshot) == seen
 
 
+@requirement("openwop:snapshot:run-start", "openwop:snapshot:put-belongs")
 def test_two_runs_do_not_see_each_other(acme: Caller, ref: str) -> None:
     first, second = acme.page(ref)["snapshot"], acme.page(ref)["snapshot"]
     acme.put(ref, "Of the first.", snapshot=first)
@@ -296,6 +330,7 @@ def test_two_runs_do_not_see_each_other(acme: Caller, ref: str) -> None:
     assert acme.contents(ref, snapshot=second) == ["Of the second."]
 
 
+@requirement("openwop:snapshot:replay")
 def test_a_run_keeps_seeing_what_a_compaction_took_away_meanwhile(acme: Caller, ref: str) -> None:
     acme.seed(ref, {"one": "The fair opens at 9.", "two": "The fair closes at noon."})
     snapshot = acme.page(ref)["snapshot"]
@@ -304,6 +339,7 @@ def test_a_run_keeps_seeing_what_a_compaction_took_away_meanwhile(acme: Caller, 
     assert acme.entries(ref, snapshot=snapshot) == seen
 
 
+@requirement("openwop:snapshot:token")
 @pytest.mark.parametrize("token", ["", "nonsense", "9" * 400])
 def test_a_token_that_is_none_is_refused(acme: Caller, ref: str, token: str) -> None:
     assert_error(acme.get(memory(ref), snapshot=token), "validation_error")
@@ -311,6 +347,7 @@ def test_a_token_that_is_none_is_refused(acme: Caller, ref: str, token: str) -> 
     assert_error(acme.http.post(memory(ref), params={"snapshot": token}, json={"content": "x"}), "validation_error")
 
 
+@requirement("openwop:snapshot:token")
 def test_a_token_that_was_changed_is_refused(acme: Caller, ref: str) -> None:
     token: str = acme.page(ref)["snapshot"]
     for at in range(0, len(token), 3):
@@ -318,6 +355,7 @@ def test_a_token_that_was_changed_is_refused(acme: Caller, ref: str) -> None:
         assert acme.get(memory(ref), snapshot=changed).status_code == 400
 
 
+@requirement("openwop:snapshot:ttl-holds")
 def test_what_ends_during_a_run_ends_for_the_run_too(acme: Caller, ref: str) -> None:
     end = in_(milliseconds=300)
     entry = acme.put(ref, "Not for long.", expiresAt=end)
@@ -331,6 +369,7 @@ def test_what_ends_during_a_run_ends_for_the_run_too(acme: Caller, ref: str) -> 
 # --- the Field's own syntheses ----------------------------------------------------------------------------------------
 
 
+@requirement("openwop:views:read-only")
 @pytest.mark.parametrize("own", ["field:main", "field:main:some-session"])
 def test_a_view_on_the_field_is_read_and_never_written(acme: Caller, own: str) -> None:
     assert acme.entries(own) == []
@@ -339,6 +378,7 @@ def test_a_view_on_the_field_is_read_and_never_written(acme: Caller, own: str) -
     assert_error(acme.post(f"{memory(own)}/forget", {"tag": "a"}), "forbidden")
 
 
+@requirement("openwop:views:syntheses")
 def test_a_view_on_the_field_shows_its_syntheses_by_session(acme: Caller, field_synthesis: Body) -> None:
     own = f"field:main:{field_synthesis['session']}"
     [entry] = acme.entries(own)
@@ -367,6 +407,7 @@ def field_synthesis(acme: Caller) -> Body:
 # --- what lies beneath ------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:unit:apart")
 def test_agents_of_the_field_do_not_see_the_memory_of_an_engine(host: Host, ref: str) -> None:
     entry = host.acme.put(ref, "The periwinkle is on the sill.")
     with host.caller("acme", authority=6) as senior:
@@ -380,6 +421,7 @@ def test_agents_of_the_field_do_not_see_the_memory_of_an_engine(host: Host, ref:
     assert host.acme.entries(ref) == [entry]
 
 
+@requirement("openwop:views:operator", "openwop:compaction:host-managed")
 def test_an_operator_compacts_a_memory_by_its_session_and_nobody_else_does(acme: Caller, ref: str) -> None:
     acme.seed(ref, {"a": "Pears cost two coins.", "b": "The fair opens at nine."})
     join(acme, "operator", 10)
@@ -399,6 +441,7 @@ def join(caller: Caller, agent: str, authority: int) -> None:
     told(caller.post("/v1/register", message("REGISTER", joining, agent_id=agent)))
 
 
+@requirement("openwop:unit:delete-is-purge")
 def test_what_is_deleted_or_forgotten_is_in_no_file_of_the_store(host: Host, ref: str) -> None:
     words = ("xylograph", "quincunx", "zugzwang")
     deleted = host.acme.put(ref, f"A {words[0]} on the wall.")["id"]
@@ -411,6 +454,7 @@ def test_what_is_deleted_or_forgotten_is_in_no_file_of_the_store(host: Host, ref
             assert [word for word in words if word.encode() in found] == [], kept.name
 
 
+@requirement("openwop:memory:newest-first")
 def test_many_puts_at_once_are_all_kept_in_one_order(acme: Caller, ref: str) -> None:
     with ThreadPoolExecutor(8) as pool:
         put = list(pool.map(lambda number: acme.put(ref, f"Number {number}."), range(80)))
@@ -419,6 +463,7 @@ def test_many_puts_at_once_are_all_kept_in_one_order(acme: Caller, ref: str) -> 
     assert all(moment(newer["createdAt"]) >= moment(older["createdAt"]) for newer, older in itertools.pairwise(listed))
 
 
+@requirement("openwop:memory:durable", "openwop:events:durable")
 def test_memory_feed_and_snapshots_outlive_the_server(tmp_path: Path) -> None:
     with serving(tmp_path) as first:
         before = first.acme.put("mem_kept", "Before.", tags=["a"])

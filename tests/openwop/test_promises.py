@@ -10,7 +10,7 @@ import pytest
 
 from fieldstone import open_field
 from fieldstone.core.access import Caller
-from fieldstone.core.errors import FieldError, InvalidPayload
+from fieldstone.core.errors import Forbidden, InvalidPayload
 from fieldstone.core.events import CompactionBegun, MemoryCompacted
 from fieldstone.field import detecting
 from fieldstone.field.field import LocalField
@@ -70,7 +70,7 @@ async def test_an_entry_is_a_unit_of_the_host_in_the_session_of_its_memory(field
 async def test_nobody_registers_as_the_agent_of_the_host(field: LocalField) -> None:
     await MemoryAdapter(field, HOST).put(REF, content=HUNDRED)
     for name in ("openwop:key-1", "openwop:key-2"):
-        with pytest.raises(FieldError):
+        with pytest.raises(Forbidden):
             await field.send(register(name))
 
 

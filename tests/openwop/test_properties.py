@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.openwop.host import COMPACT, CONSOLIDATE, DISTILL, SEED, Caller, memory, part, told
 from tests.openwop.shapes import assert_entry, assert_envelope
+from tests.requirements import requirement
 
 _numbers = itertools.count(1)
 
@@ -67,6 +68,7 @@ def done(acme: Caller, ref: str, step: Step, kept: list[Kept]) -> list[Kept]:
             return [Kept(output["id"], answer["outputContent"], tuple(output["tags"]))]
 
 
+@requirement("openwop:memory:round-trip", "openwop:memory:model")
 @given(steps=STEPS, limit=st.integers(0, 4), tag=st.sampled_from(TAGS))
 def test_a_memory_is_what_a_list_would_be(acme: Caller, steps: list[Step], limit: int, tag: str) -> None:
     ref = f"mem://properties/{next(_numbers)}"
@@ -108,6 +110,7 @@ PARAMS = st.dictionaries(
 )
 
 
+@requirement("openwop:errors:envelope")
 @given(ref=REFS, entry_id=REFS, params=PARAMS, body=VALUES | st.dictionaries(FIELDS, VALUES, max_size=4))
 def test_nonsense_is_answered_or_refused_in_the_envelope(
     acme: Caller, ref: str, entry_id: str, params: dict[str, str], body: Any

@@ -15,6 +15,7 @@ from tests.openwop.canaries import CANARIES, MARK, assert_no_canary
 from tests.openwop.host import COMPACT, DISTILL, SEED, Caller, Host, memory, serving, told
 from tests.openwop.routes import ROUTES, asked
 from tests.openwop.shapes import assert_error
+from tests.requirements import requirement
 
 VALUE: Final = "correct horse battery staple 77"  # a registered secret
 SHAPES: Final = tuple(CANARIES)
@@ -37,6 +38,7 @@ def known(acme: Caller) -> str:
 # --- where a client may plant one -------------------------------------------------------------------------------------
 
 
+@requirement("openwop:sr-1:put")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_canary_in_content_and_tags_is_rewritten_before_it_is_kept(acme: Caller, ref: str, shape: str) -> None:
     canary = CANARIES[shape]
@@ -49,6 +51,7 @@ def test_a_canary_in_content_and_tags_is_rewritten_before_it_is_kept(acme: Calle
     assert_no_canary(acme.get(memory(ref)).text)
 
 
+@requirement("openwop:sr-1:names-refused")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_canary_as_an_id_or_a_ref_is_refused_without_a_word_of_it(acme: Caller, ref: str, shape: str) -> None:
     canary = CANARIES[shape]
@@ -61,6 +64,7 @@ def test_a_canary_as_an_id_or_a_ref_is_refused_without_a_word_of_it(acme: Caller
     assert acme.entries(ref) == []
 
 
+@requirement("openwop:sr-1:canaries")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_route_gives_a_canary_back_whatever_it_was_given_as(acme: Caller, shape: str) -> None:
     canary = CANARIES[shape]
@@ -71,6 +75,7 @@ def test_no_route_gives_a_canary_back_whatever_it_was_given_as(acme: Caller, sha
         assert_no_canary(str(answer.headers))
 
 
+@requirement("openwop:sr-1:canaries")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_canary_as_the_name_of_a_field_or_of_a_parameter_is_not_repeated(acme: Caller, shape: str) -> None:
     canary = CANARIES[shape]
@@ -84,6 +89,7 @@ def test_a_canary_as_the_name_of_a_field_or_of_a_parameter_is_not_repeated(acme:
             assert_no_canary(answer.text)
 
 
+@requirement("openwop:sr-1:canaries")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_canary_as_the_key_is_refused_without_a_word_of_it(host: Host, shape: str) -> None:
     headers = {"authorization": f"Bearer {CANARIES[shape]}"}
@@ -92,6 +98,7 @@ def test_a_canary_as_the_key_is_refused_without_a_word_of_it(host: Host, shape: 
     assert_no_canary(answer.text + str(answer.headers))
 
 
+@requirement("openwop:sr-1:canaries")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_canary_in_a_runs_inputs_or_workflow_is_in_no_event_and_no_refusal(acme: Caller, shape: str) -> None:
     canary = CANARIES[shape]
@@ -107,6 +114,7 @@ def test_a_canary_in_a_runs_inputs_or_workflow_is_in_no_event_and_no_refusal(acm
     assert_no_canary(unknown.text)
 
 
+@requirement("openwop:sr-1:canaries")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_canary_in_sources_is_in_no_archive(acme: Caller, ref: str, shape: str) -> None:
     sources = [f"The key is {CANARIES[shape]}, take care.", "Nothing secret here."]
@@ -116,6 +124,7 @@ def test_a_canary_in_sources_is_in_no_archive(acme: Caller, ref: str, shape: str
     assert_no_canary(acme.get(memory(ref)).text)
 
 
+@requirement("openwop:sr-1:canaries")
 def test_a_canary_that_was_planted_is_neither_in_the_feed_nor_in_the_log_nor_in_any_file(host: Host) -> None:
     for shape, canary in CANARIES.items():
         host.acme.put(f"mem_files_{shape}", f"Hidden {canary}.", tags=[canary])
@@ -133,6 +142,7 @@ def test_a_canary_that_was_planted_is_neither_in_the_feed_nor_in_the_log_nor_in_
 # --- known secrets ----------------------------------------------------------------------------------------------------
 
 
+@requirement("openwop:sr-1:put", "openwop:sr-1:named")
 def test_a_known_secret_is_named_where_it_stood(acme: Caller, known: str, ref: str) -> None:
     entry = acme.put(ref, f"Say {VALUE} at the door.", tags=[VALUE])
     assert entry["content"] == f"Say [REDACTED:{known}] at the door."
@@ -140,6 +150,7 @@ def test_a_known_secret_is_named_where_it_stood(acme: Caller, known: str, ref: s
     assert acme.entries(ref) == [entry]
 
 
+@requirement("openwop:sr-1:disguised")
 @pytest.mark.parametrize("disguised", [VALUE.encode().hex(), VALUE[::-1], b64encode(VALUE.encode()).decode()])
 def test_a_known_secret_in_disguise_is_found_too(acme: Caller, known: str, ref: str, disguised: str) -> None:
     entry = acme.put(ref, f"Say {disguised} at the door.")
@@ -147,12 +158,14 @@ def test_a_known_secret_in_disguise_is_found_too(acme: Caller, known: str, ref: 
     assert f"[REDACTED:{known}]" in entry["content"]
 
 
+@requirement("openwop:sr-1:registry")
 @pytest.mark.usefixtures("known")
 def test_a_secret_of_one_tenant_is_none_of_the_others_business(acme: Caller, zeta: Caller, ref: str) -> None:
     assert VALUE in zeta.put(ref, f"Say {VALUE} at the door.")["content"]
     assert VALUE not in acme.put(ref, f"Say {VALUE} at the door.")["content"]
 
 
+@requirement("openwop:sr-1:foreign-markers")
 @pytest.mark.parametrize("foreign", ["<REDACTED:{}>", "[BYOK:{}]"])
 def test_marks_of_other_hosts_become_ours_in_whatever_is_written(acme: Caller, ref: str, foreign: str) -> None:
     given, ours = foreign.format("db-prod"), "[REDACTED:db-prod]"
@@ -163,6 +176,7 @@ def test_marks_of_other_hosts_become_ours_in_whatever_is_written(acme: Caller, r
     assert acme.compacted(ref)["outputContent"].count(ours) >= 1
 
 
+@requirement("openwop:sr-1:markers-kept")
 def test_every_mark_in_a_source_stands_in_the_summary(acme: Caller, ref: str) -> None:
     filler = "The fair goes on with pears and plums and no end of them. " * 20
     doors = {f"s{number}": f"{filler}Door {number} opens with [BYOK:door-{number}]. {filler}" for number in range(6)}
@@ -171,6 +185,7 @@ def test_every_mark_in_a_source_stands_in_the_summary(acme: Caller, ref: str) ->
     assert [number for number in range(6) if f"[REDACTED:door-{number}]" not in content] == []
 
 
+@requirement("openwop:sr-1:split")
 def test_a_secret_in_two_halves_is_not_put_together_by_compaction(acme: Caller, known: str, ref: str) -> None:
     middle = len(VALUE) // 2
     acme.seed(ref, {"first": f"It begins with {VALUE[:middle]}", "second": f"{VALUE[middle:]} is how it ends."})
@@ -179,11 +194,13 @@ def test_a_secret_in_two_halves_is_not_put_together_by_compaction(acme: Caller, 
     assert VALUE not in "".join(letter for letter in content if letter not in '"\n'), known
 
 
+@requirement("openwop:sr-1:as-stored")
 def test_what_was_stored_is_what_is_returned(acme: Caller, ref: str) -> None:
     entry = acme.put(ref, f"Log in with {CANARIES['openai']} today.")
     assert told(acme.entry(ref, entry["id"])) == acme.entries(ref)[0] == entry
 
 
+@requirement("openwop:sr-1:named")
 def test_the_fixture_reads_back_a_mark_in_place_of_the_secret(acme: Caller) -> None:
     assert "[REDACTED:" in acme.variables("conformance-agent-memory-redaction")["memoryReadback"]["content"]
 
@@ -222,6 +239,7 @@ LONG: Final = {
 }
 
 
+@requirement("openwop:sr-1:fresh-put")
 def test_a_key_that_a_summariser_invents_is_not_kept(invented: Host, model: Endpoint, ref: str) -> None:
     invented.acme.seed(ref, LONG)
     answer = invented.acme.post(COMPACT, {"memoryRef": ref})
@@ -231,6 +249,7 @@ def test_a_key_that_a_summariser_invents_is_not_kept(invented: Host, model: Endp
     assert_no_canary(invented.acme.get(memory(ref)).text)
 
 
+@requirement("openwop:sr-1:policy-refuse", "openwop:errors:codes")
 def test_a_tenant_that_refuses_has_nothing_written_that_holds_a_secret(invented: Host, ref: str) -> None:
     answer = invented.zeta.post(memory(ref), {"content": f"Log in with {CANARIES['openai']}."})
     assert_error(answer, "secret_leakage")
@@ -238,6 +257,7 @@ def test_a_tenant_that_refuses_has_nothing_written_that_holds_a_secret(invented:
     assert invented.zeta.entries(ref) == []
 
 
+@requirement("openwop:sr-1:compaction-refused", "openwop:errors:codes")
 def test_a_tenant_that_refuses_keeps_its_entries_when_a_summary_would_leak(invented: Host, ref: str) -> None:
     """A value that became known after it was written stands in the sources until the store is swept."""
     late = "velvet umbrella and forty-two onions"
@@ -252,6 +272,7 @@ def test_a_tenant_that_refuses_keeps_its_entries_when_a_summary_would_leak(inven
     assert zeta.events_of(ref, "memory.compacted") == []
 
 
+@requirement("openwop:sr-1:fresh-put")
 def test_a_tenant_that_rewrites_has_a_secret_that_became_known_late_taken_out_of_the_summary(
     acme: Caller, ref: str
 ) -> None:

@@ -20,8 +20,10 @@ from fieldstone.testing import ManualClock
 from tests.planes.events import delta, finished
 from tests.planes.scene import BACKENDS, SCOPE, Scene, in_scene
 from tests.planes.transport import KNOWN, STREAM, cleaning, delivery_of, streams_of, taken
+from tests.requirements import requirement
 
 
+@requirement("planes:delivery:order")
 async def test_first_the_replay_then_its_end_then_what_comes(scene: Scene) -> None:
     streams = streams_of(scene)
     hub = delivery_of(scene, streams)
@@ -35,6 +37,7 @@ async def test_first_the_replay_then_its_end_then_what_comes(scene: Scene) -> No
     hub.close()
 
 
+@requirement("planes:delivery:as-read")
 async def test_an_event_is_delivered_as_a_reader_gets_it(scene: Scene) -> None:
     streams = streams_of(scene)
     hub = delivery_of(scene, streams)
@@ -50,6 +53,7 @@ async def test_an_event_is_delivered_as_a_reader_gets_it(scene: Scene) -> None:
     hub.close()
 
 
+@requirement("planes:delivery:each-once", "planes:delivery:missed-only")
 @pytest.mark.parametrize(("after", "seqs", "end"), [(0, [1, 2, 3], 3), (2, [3], 3), (3, [], 3), (9, [], 3)])
 async def test_a_subscriber_gets_what_it_missed(scene: Scene, after: int, seqs: list[int], end: int) -> None:
     streams = streams_of(scene)
@@ -59,6 +63,7 @@ async def test_a_subscriber_gets_what_it_missed(scene: Scene, after: int, seqs: 
     hub.close()
 
 
+@requirement("planes:delivery:unknown-stream")
 async def test_an_unknown_stream_gives_the_end_of_its_replay_and_then_what_comes(scene: Scene) -> None:
     streams = streams_of(scene)
     hub = delivery_of(scene, streams)
@@ -70,6 +75,7 @@ async def test_an_unknown_stream_gives_the_end_of_its_replay_and_then_what_comes
     hub.close()
 
 
+@requirement("planes:rules:never-a-hole")
 async def test_below_the_floor_a_subscriber_is_told_the_floor(scene: Scene) -> None:
     streams = streams_of(scene)
     hub = delivery_of(scene, streams)
@@ -82,6 +88,7 @@ async def test_below_the_floor_a_subscriber_is_told_the_floor(scene: Scene) -> N
     await streams.settled()
 
 
+@requirement("planes:rules:never-a-hole")
 async def test_a_replay_that_a_compaction_overtakes_ends_with_the_floor_and_no_hole(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +103,7 @@ async def test_a_replay_that_a_compaction_overtakes_ends_with_the_floor_and_no_h
     await streams.settled()
 
 
+@requirement("planes:delivery:each-once")
 @given(data=st.data(), backend=st.sampled_from(BACKENDS))
 def test_each_seq_comes_once_ascending_and_none_is_missing_whoever_appends_when(
     data: st.DataObject, backend: str
@@ -131,6 +139,7 @@ def test_each_seq_comes_once_ascending_and_none_is_missing_whoever_appends_when(
         asyncio.run(in_scene(backend, play))
 
 
+@requirement("planes:streams:tail-across-processes")
 async def test_events_of_another_process_arrive(tmp_path: Path) -> None:
     """Two openings of one file know nothing of each other but what is in it."""
     clock = ManualClock()
@@ -151,6 +160,7 @@ async def test_events_of_another_process_arrive(tmp_path: Path) -> None:
     await theirs.close()
 
 
+@requirement("planes:delivery:encoded-once")
 async def test_one_tail_reads_for_all_and_an_event_is_encoded_once(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +181,7 @@ async def test_one_tail_reads_for_all_and_an_event_is_encoded_once(
     hub.close()
 
 
+@requirement("planes:delivery:slow-cut-off")
 async def test_a_slow_subscriber_is_cut_off_and_the_others_go_on(scene: Scene) -> None:
     streams = streams_of(scene)
     hub = delivery_of(scene, streams, queue_events=10)
@@ -188,6 +199,7 @@ async def test_a_slow_subscriber_is_cut_off_and_the_others_go_on(scene: Scene) -
     hub.close()
 
 
+@requirement("planes:delivery:slow-cut-off")
 async def test_a_queue_is_bounded_in_bytes_too(scene: Scene) -> None:
     streams = streams_of(scene)
     hub = delivery_of(scene, streams, queue_bytes=1_000)
@@ -200,6 +212,7 @@ async def test_a_queue_is_bounded_in_bytes_too(scene: Scene) -> None:
     hub.close()
 
 
+@requirement("planes:delivery:replay-paged")
 async def test_a_long_replay_of_one_who_is_slow_costs_no_queue(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "PAGE_EVENTS", 5)
     streams = streams_of(scene)
@@ -213,6 +226,7 @@ async def test_a_long_replay_of_one_who_is_slow_costs_no_queue(scene: Scene, mon
     hub.close()
 
 
+@requirement("planes:secrets:decided")
 async def test_what_may_begin_a_secret_is_delivered_when_it_is_decided(scene: Scene) -> None:
     streams = streams_of(scene)
     hub = delivery_of(scene, streams)
@@ -230,6 +244,7 @@ async def test_what_may_begin_a_secret_is_delivered_when_it_is_decided(scene: Sc
     hub.close()
 
 
+@requirement("planes:secrets:decided")
 async def test_after_250_ms_it_is_delivered_though_nothing_else_comes(scene: Scene) -> None:
     streams = streams_of(scene)
     hub = delivery_of(scene, streams)
@@ -257,6 +272,7 @@ async def test_a_wait_may_be_given_up_and_taken_up_again(scene: Scene) -> None:
     hub.close()
 
 
+@requirement("planes:delivery:ends")
 async def test_who_leaves_is_not_waited_for_and_the_last_one_ends_the_tail(scene: Scene) -> None:
     streams = streams_of(scene)
     hub = delivery_of(scene, streams)
@@ -274,6 +290,7 @@ async def test_who_leaves_is_not_waited_for_and_the_last_one_ends_the_tail(scene
     hub.close()
 
 
+@requirement("planes:delivery:ends")
 async def test_the_end_of_delivery_ends_every_subscription(scene: Scene) -> None:
     streams = streams_of(scene)
     hub = delivery_of(scene, streams)
@@ -286,6 +303,7 @@ async def test_the_end_of_delivery_ends_every_subscription(scene: Scene) -> None
     assert [each async for each in fresh] == []
 
 
+@requirement("planes:rules:never-twice")
 async def test_a_stream_that_is_deleted_under_its_subscribers_goes_on_with_the_next_number(scene: Scene) -> None:
     streams = streams_of(scene)
     hub = delivery_of(scene, streams)

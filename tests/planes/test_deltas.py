@@ -17,6 +17,7 @@ from tests.planes.events import call, delta, finished, reasoning, result, starte
 from tests.planes.scene import Scene
 from tests.planes.transport import HARNESS, KNOWN, STREAM, shown_text, stored_texts, streams_of
 from tests.redact.fakes import TOKENS, noise, private_key
+from tests.requirements import requirement
 
 MARKER = "[REDACTED:db-key]"
 SECRETS = {
@@ -31,6 +32,7 @@ def sentence(secret: str) -> str:
     return f"I looked it up: the password is {secret} and that was all.\nNow let us go on."
 
 
+@requirement("planes:secrets:any-cut")
 @pytest.mark.parametrize("kind", SECRETS)
 async def test_a_secret_of_one_character_a_delta_is_caught(scene: Scene, kind: str) -> None:
     streams = streams_of(scene)
@@ -43,6 +45,7 @@ async def test_a_secret_of_one_character_a_delta_is_caught(scene: Scene, kind: s
     assert SECRETS[kind] not in "".join(stored)
 
 
+@requirement("planes:secrets:any-cut")
 @given(kind=st.sampled_from(sorted(SECRETS)), data=st.data())
 def test_however_a_text_is_cut_its_pieces_are_the_clean_text(kind: str, data: st.DataObject) -> None:
     text = f"One moment. {sentence(SECRETS[kind])} And again {SECRETS[kind]}!"
@@ -52,6 +55,7 @@ def test_however_a_text_is_cut_its_pieces_are_the_clean_text(kind: str, data: st
     assert "".join(_told(pieces, batches)) == HARNESS.clean_one(text).text
 
 
+@requirement("planes:secrets:any-cut")
 @given(
     parts=st.lists(
         st.sampled_from([*SECRETS.values(), "word ", "née ", ".", "[", "]", "\n", " ", MARKER]), max_size=12
@@ -77,6 +81,7 @@ def _told(pieces: list[str], batch: int) -> list[str]:
     return stored
 
 
+@requirement("planes:secrets:rewritten")
 async def test_the_marker_goes_into_the_first_piece_and_the_others_lose_their_part(scene: Scene) -> None:
     streams = streams_of(scene)
     for piece in ("key: ", KNOWN[:6], KNOWN[6:12], KNOWN[12:] + " is it", " indeed"):
@@ -84,11 +89,13 @@ async def test_the_marker_goes_into_the_first_piece_and_the_others_lose_their_pa
     assert await stored_texts(scene) == ["key: ", MARKER, "", " is it", " indeed"]
 
 
+@requirement("planes:secrets:any-cut")
 async def test_a_batch_is_cleaned_as_one_text(scene: Scene) -> None:
     appended = await streams_of(scene).append(STREAM, [delta(letter) for letter in f"say {KNOWN} now"])
     assert "".join(each.event.payload["delta"] for each in appended.events) == f"say {MARKER} now"
 
 
+@requirement("planes:secrets:counted-at-once")
 async def test_an_append_counts_at_once_and_readers_stop_before_what_may_begin_a_secret(scene: Scene) -> None:
     streams = streams_of(scene)
     assert (await streams.append(STREAM, [delta("use "), delta(KNOWN[:3])])).head == 2
@@ -98,6 +105,7 @@ async def test_an_append_counts_at_once_and_readers_stop_before_what_may_begin_a
     assert (page.head, [each.seq for each in page.events]) == (3, [1])
 
 
+@requirement("planes:secrets:counted-at-once")
 @pytest.mark.parametrize("kind", ["known", "AWS access key", "OpenAI old", "GitHub fine-grained", "SendGrid", "JWT"])
 async def test_no_reader_sees_more_than_three_characters_of_it(scene: Scene, kind: str) -> None:
     streams = streams_of(scene)
@@ -108,12 +116,14 @@ async def test_no_reader_sees_more_than_three_characters_of_it(scene: Scene, kin
         assert secret[:4] not in shown
 
 
+@requirement("planes:secrets:counted-at-once")
 async def test_a_password_that_is_announced_is_held_back_from_its_first_letter(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [delta("The password"), delta(" is "), delta("hunTer")])
     assert await shown_text(streams) == "The password is "
 
 
+@requirement("planes:secrets:decided")
 async def test_the_next_delta_decides(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [delta("take "), delta(KNOWN[:6])])
@@ -121,6 +131,7 @@ async def test_the_next_delta_decides(scene: Scene) -> None:
     assert await shown_text(streams) == f"take {KNOWN[:6]}, or not"
 
 
+@requirement("planes:secrets:decided")
 @pytest.mark.parametrize("end", [finished(), call("c1"), StreamEvent("something-else", {})])
 async def test_the_end_of_the_step_decides(scene: Scene, end: StreamEvent) -> None:
     streams = streams_of(scene)
@@ -130,6 +141,7 @@ async def test_the_end_of_the_step_decides(scene: Scene, end: StreamEvent) -> No
     assert await shown_text(streams) == KNOWN[:6]
 
 
+@requirement("planes:secrets:decided")
 async def test_after_250_ms_readers_wait_no_longer(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [delta(KNOWN[:6])])
@@ -141,6 +153,7 @@ async def test_after_250_ms_readers_wait_no_longer(scene: Scene) -> None:
     assert await stored_texts(scene) == [MARKER, ""], "what is stored is clean all the same"
 
 
+@requirement("planes:secrets:commit-decides")
 async def test_a_commit_decides_at_once(scene: Scene) -> None:
     streams = streams_of(scene)
     run = await scene.begin()
@@ -152,6 +165,7 @@ async def test_a_commit_decides_at_once(scene: Scene) -> None:
     assert await scene.path() == [KNOWN[:6]]
 
 
+@requirement("planes:secrets:everywhere")
 async def test_a_secret_is_in_no_transcript(scene: Scene) -> None:
     streams = streams_of(scene)
     run = await scene.begin()
@@ -161,6 +175,7 @@ async def test_a_secret_is_in_no_transcript(scene: Scene) -> None:
     assert await scene.path() == [f"use {MARKER} for it"]
 
 
+@requirement("planes:secrets:rewritten")
 async def test_a_snapshot_of_the_first_part_goes_when_the_secret_completes(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [started(), delta(KNOWN[:10])])
@@ -189,6 +204,7 @@ async def test_a_secret_that_holds_what_stands_before_it_is_followed_to_its_end(
     assert "".join(await stored_texts(scene)) == HARNESS.clean_one(text).text
 
 
+@requirement("planes:secrets:any-cut")
 async def test_another_process_goes_on_with_a_text_and_a_secret(scene: Scene) -> None:
     token = TOKENS["OpenAI old"]
     for piece in ("Use ", token[:10], token[10:26], token[26:34], token[34:] + " now", ", please"):
@@ -197,12 +213,14 @@ async def test_another_process_goes_on_with_a_text_and_a_secret(scene: Scene) ->
     assert "".join(stored) == "Use [REDACTED:fieldstone.sk-key] now, please"
 
 
+@requirement("planes:secrets:any-cut")
 async def test_pieces_of_writers_that_append_at_the_same_time_are_one_text(scene: Scene) -> None:
     one, other = streams_of(scene), streams_of(scene)
     await asyncio.gather(*(each.append(STREAM, [delta(KNOWN[n])]) for n in range(24) for each in (one, other)[n % 2 :]))
     assert KNOWN not in "".join(await stored_texts(scene))
 
 
+@requirement("planes:secrets:rewritten")
 async def test_what_was_told_to_be_a_secret_stays_one_whatever_follows(scene: Scene) -> None:
     """Twenty characters are an access key; with more letters behind them they would be none."""
     streams = streams_of(scene)
@@ -220,6 +238,7 @@ async def test_a_secret_behind_one_that_is_none_any_more_is_caught(scene: Scene)
     assert TOKENS["AWS access key"] not in stored
 
 
+@requirement("planes:secrets:everywhere")
 async def test_reasoning_streams_beside_the_answer(scene: Scene) -> None:
     streams = streams_of(scene)
     for character in KNOWN:
@@ -228,6 +247,7 @@ async def test_reasoning_streams_beside_the_answer(scene: Scene) -> None:
     assert stored.replace("ab ", "") == MARKER
 
 
+@requirement("planes:secrets:everywhere")
 async def test_every_string_of_a_payload_is_clean_names_too(scene: Scene) -> None:
     streams = streams_of(scene)
     given: list[StreamEvent] = [
@@ -247,6 +267,7 @@ async def test_every_string_of_a_payload_is_clean_names_too(scene: Scene) -> Non
     assert page.events[2].event.payload == {"delta": "a", "id": MARKER}
 
 
+@requirement("planes:secrets:untouched")
 async def test_a_long_text_is_stored_as_it_came(scene: Scene) -> None:
     streams = streams_of(scene)
     words = [f"word{n} " for n in range(3_000)]
@@ -263,6 +284,7 @@ async def test_a_secret_far_into_a_long_text_is_caught(scene: Scene) -> None:
     assert "".join(await stored_texts(scene)).endswith(f"story, and {MARKER} at its end")
 
 
+@requirement("planes:secrets:untouched")
 def test_the_rules_beginnings_are_tokens_and_not_words() -> None:
     literals = {literal for each in literal_beginnings().values() for literal in each}
     assert {"AKIA", "sk-", "ghp_", "AIza", "-----BEGIN"} <= literals

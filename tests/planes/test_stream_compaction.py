@@ -22,11 +22,13 @@ from fieldstone.ports.planes import PlaneStore, ReadTables, SnapshotRow, Tables
 from tests.planes.events import delta, finished, logs, started
 from tests.planes.scene import BACKENDS, Scene, in_scene, tell
 from tests.planes.transport import KNOWN, STREAM, cleaning, streams_of
+from tests.requirements import requirement
 
 T = TypeVar("T")
 STEP = [started(), delta("Hello "), delta("you"), finished()]
 
 
+@requirement("planes:rules:verified-first")
 async def test_a_snapshot_stands_for_the_events_that_go(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, STEP)
@@ -43,6 +45,7 @@ async def test_a_snapshot_stands_for_the_events_that_go(scene: Scene) -> None:
     assert await _rows(scene) == 0
 
 
+@requirement("planes:rules:head-apart", "planes:rules:never-a-hole")
 async def test_a_reader_below_the_floor_is_told_and_never_sees_a_hole(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, STEP)
@@ -56,6 +59,7 @@ async def test_a_reader_below_the_floor_is_told_and_never_sees_a_hole(scene: Sce
     await streams.settled()
 
 
+@requirement("planes:rules:snapshot-equals-replay")
 @given(events=logs, cut=st.integers(0, 30), backend=st.sampled_from(BACKENDS))
 def test_snapshot_and_tail_are_the_full_replay_byte_for_byte(events: list[StreamEvent], cut: int, backend: str) -> None:
     async def play(scene: Scene) -> None:
@@ -72,6 +76,7 @@ def test_snapshot_and_tail_are_the_full_replay_byte_for_byte(events: list[Stream
     asyncio.run(in_scene(backend, play))
 
 
+@requirement("planes:compaction:dry-run")
 async def test_a_dry_run_says_what_would_go_and_touches_nothing(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, STEP)
@@ -81,6 +86,7 @@ async def test_a_dry_run_says_what_would_go_and_touches_nothing(scene: Scene) ->
     assert len((await streams.read(STREAM)).events) == 4
 
 
+@requirement("planes:compaction:nothing-eligible")
 async def test_with_nothing_eligible_there_is_no_snapshot(scene: Scene) -> None:
     streams = streams_of(scene)
     assert await streams.compact("never") == StreamCompaction(None, 0, [])
@@ -91,6 +97,7 @@ async def test_with_nothing_eligible_there_is_no_snapshot(scene: Scene) -> None:
     await streams.settled()
 
 
+@requirement("planes:rules:uncommitted-run")
 async def test_an_uncommitted_run_keeps_its_events(scene: Scene) -> None:
     streams = streams_of(scene)
     run = await scene.begin()
@@ -101,6 +108,7 @@ async def test_an_uncommitted_run_keeps_its_events(scene: Scene) -> None:
     await streams.settled()
 
 
+@requirement("planes:rules:reader-cursor")
 async def test_a_readers_cursor_keeps_what_it_has_not_read(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, STEP)
@@ -116,6 +124,7 @@ async def test_a_readers_cursor_keeps_what_it_has_not_read(scene: Scene) -> None
     await streams.settled()
 
 
+@requirement("planes:rules:hold")
 async def test_a_hold_keeps_everything_until_it_is_lifted(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, STEP)
@@ -129,6 +138,7 @@ async def test_a_hold_keeps_everything_until_it_is_lifted(scene: Scene) -> None:
     await streams.settled()
 
 
+@requirement("planes:rules:fork-base")
 async def test_the_message_that_an_uncommitted_run_forks_from_stays(scene: Scene) -> None:
     streams = streams_of(scene)
     run = await scene.begin()
@@ -145,6 +155,7 @@ async def test_the_message_that_an_uncommitted_run_forks_from_stays(scene: Scene
     await streams.settled()
 
 
+@requirement("planes:secrets:compacted")
 async def test_what_may_still_begin_a_secret_is_in_no_snapshot(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [delta("use "), delta(KNOWN[:8])])
@@ -159,6 +170,7 @@ async def test_what_may_still_begin_a_secret_is_in_no_snapshot(scene: Scene) -> 
     await streams.settled()
 
 
+@requirement("planes:secrets:compacted")
 async def test_a_secret_that_a_compaction_cut_in_two_is_taken_out_of_both_halves(scene: Scene) -> None:
     """Nothing told of its beginning: its first half alone is in no list of beginnings."""
     for stream, writer in (("same", streams_of(scene)), ("another", None)):
@@ -175,6 +187,7 @@ async def test_a_secret_that_a_compaction_cut_in_two_is_taken_out_of_both_halves
         await streams.settled()
 
 
+@requirement("planes:rules:reader-cursor")
 async def test_a_reader_that_registers_while_the_snapshot_is_taken_keeps_its_events(scene: Scene) -> None:
     await streams_of(scene).append(STREAM, STEP)
 
@@ -186,6 +199,7 @@ async def test_a_reader_that_registers_while_the_snapshot_is_taken_keeps_its_eve
     assert len((await streams.read(STREAM)).events) == 4
 
 
+@requirement("planes:secrets:compacted")
 async def test_a_secret_that_completes_while_the_snapshot_is_taken_is_in_no_snapshot(scene: Scene) -> None:
     await streams_of(scene).append(STREAM, [delta("a "), delta(KNOWN[:12]), delta(", no")])
 
@@ -200,6 +214,7 @@ async def test_a_secret_that_completes_while_the_snapshot_is_taken_is_in_no_snap
     await streams.settled()
 
 
+@requirement("planes:rules:verified-first")
 async def test_a_snapshot_that_cannot_be_read_back_costs_no_event(scene: Scene) -> None:
     await streams_of(scene).append(STREAM, STEP)
     streams = Streams(_Forgetful(scene.store), cleaning, scene.clock)
@@ -209,6 +224,7 @@ async def test_a_snapshot_that_cannot_be_read_back_costs_no_event(scene: Scene) 
     assert len((await streams.read(STREAM)).events) == 4
 
 
+@requirement("planes:rules:crash", "planes:rules:chunks")
 async def test_deletion_goes_in_chunks_and_is_finished_when_the_store_is_opened_again(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +242,7 @@ async def test_deletion_goes_in_chunks_and_is_finished_when_the_store_is_opened_
     assert await _rows(scene) == 0
 
 
+@requirement("planes:rules:crash")
 @pytest.mark.parametrize("is_written", [False, True], ids=["before a write", "after it"])
 async def test_a_crash_at_any_step_leaves_a_store_that_is_correct(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, is_written: bool
@@ -253,6 +270,7 @@ async def test_a_crash_at_any_step_leaves_a_store_that_is_correct(
         assert await scene.store.read(lambda tables: tables.truncated(limit=1)) == []
 
 
+@requirement("planes:rules:chunks")
 async def test_appends_and_reads_go_on_while_events_are_deleted(scene: Scene) -> None:
     streams = streams_of(scene)
     for _ in range(5):
@@ -264,6 +282,7 @@ async def test_appends_and_reads_go_on_while_events_are_deleted(scene: Scene) ->
     await streams.settled()
 
 
+@requirement("planes:compaction:retention")
 async def test_some_of_the_newest_events_can_be_kept(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [delta("word ") for _ in range(10)])
@@ -275,6 +294,7 @@ async def test_some_of_the_newest_events_can_be_kept(scene: Scene) -> None:
     await streams.settled()
 
 
+@requirement("planes:compaction:retention")
 async def test_retention_takes_finished_runs_whose_time_is_up_and_nothing_else(scene: Scene) -> None:
     streams = streams_of(scene)
     old, running = await scene.begin(thread="a"), await scene.begin(thread="b")
@@ -297,6 +317,7 @@ async def test_retention_takes_finished_runs_whose_time_is_up_and_nothing_else(s
     await streams.settled()
 
 
+@requirement("planes:compaction:retention")
 async def test_streams_without_a_run_are_retained_unless_asked(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, STEP)

@@ -17,8 +17,10 @@ from fieldstone.planes.streams import StreamStatus
 from tests.planes.events import call, delta, finished, user
 from tests.planes.scene import Scene
 from tests.planes.transport import KNOWN, STREAM, streams_of
+from tests.requirements import requirement
 
 
+@requirement("planes:streams:dense")
 async def test_events_are_numbered_from_1_without_a_gap_and_read_as_they_were_given(scene: Scene) -> None:
     streams = streams_of(scene)
     given = [user("hello"), delta("Hi "), call("c1", query="weather"), finished()]
@@ -31,12 +33,14 @@ async def test_events_are_numbered_from_1_without_a_gap_and_read_as_they_were_gi
     assert (page.head, page.floor) == (4, 0)
 
 
+@requirement("planes:streams:stored-event")
 async def test_an_event_has_its_stream_and_the_time_in_utc_to_the_millisecond(scene: Scene) -> None:
     [event] = (await streams_of(scene).append(STREAM, [delta("x")])).events
     assert event.stream_id == STREAM
     assert event.timestamp == "2025-06-15T15:06:40.000Z"
 
 
+@requirement("planes:streams:unknown-kinds")
 async def test_an_unknown_kind_is_stored_and_passed_on(scene: Scene) -> None:
     streams = streams_of(scene)
     strange = StreamEvent("heart-beat", {"rate": 61.5, "of": [None, True, {"deep": "er"}]})
@@ -44,12 +48,14 @@ async def test_an_unknown_kind_is_stored_and_passed_on(scene: Scene) -> None:
     assert (await streams.read(STREAM)).events[0].event == strange
 
 
+@requirement("planes:streams:empty-append")
 async def test_an_empty_append_returns_nothing_and_creates_nothing(scene: Scene) -> None:
     appended = await streams_of(scene).append(STREAM, [])
     assert (appended.events, appended.head) == ([], 0)
     assert await scene.store.read(lambda tables: tables.stream(STREAM)) is None
 
 
+@requirement("planes:streams:unknown-stream")
 async def test_an_unknown_stream_reads_as_empty_with_head_0(scene: Scene) -> None:
     streams = streams_of(scene)
     page = await streams.read("never")
@@ -57,6 +63,7 @@ async def test_an_unknown_stream_reads_as_empty_with_head_0(scene: Scene) -> Non
     assert await streams.info("never") == StreamStatus(0, 0, None)
 
 
+@requirement("planes:streams:paged")
 async def test_reading_is_exclusive_of_after_and_paged_by_limit(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [delta(f"{n} ") for n in range(10)])
@@ -67,12 +74,14 @@ async def test_reading_is_exclusive_of_after_and_paged_by_limit(scene: Scene) ->
     assert (await streams.read(STREAM, after=99)).events == []
 
 
+@requirement("planes:streams:paged")
 @pytest.mark.parametrize(("after", "limit"), [(-1, 10), (0, -1), (0, 10_001)])
 async def test_a_page_out_of_bounds_is_refused(scene: Scene, after: int, limit: int) -> None:
     with pytest.raises(InvalidPayload):
         await streams_of(scene).read(STREAM, after=after, limit=limit)
 
 
+@requirement("planes:streams:expected-seq")
 async def test_an_append_that_expects_another_head_is_refused_and_told_the_head(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [delta("a"), delta("b")], expected_seq=0)
@@ -82,6 +91,7 @@ async def test_an_append_that_expects_another_head_is_refused_and_told_the_head(
     assert (await streams.append(STREAM, [delta("c")], expected_seq=2)).head == 3
 
 
+@requirement("planes:streams:expected-seq")
 async def test_of_two_that_expect_the_same_head_one_is_stored(scene: Scene) -> None:
     one, other = streams_of(scene), streams_of(scene)
     outcomes = await asyncio.gather(
@@ -91,6 +101,7 @@ async def test_of_two_that_expect_the_same_head_one_is_stored(scene: Scene) -> N
     assert (await one.read(STREAM)).head == 1
 
 
+@requirement("planes:streams:idempotency-key")
 async def test_the_same_request_with_the_same_key_is_stored_once_and_answered_the_same(scene: Scene) -> None:
     streams = streams_of(scene)
     first = await streams.append(STREAM, [delta("a"), delta("b")], idempotency_key="k1")
@@ -100,6 +111,7 @@ async def test_the_same_request_with_the_same_key_is_stored_once_and_answered_th
     assert (await streams.read(STREAM)).head == 3
 
 
+@requirement("planes:streams:idempotency-key")
 async def test_a_key_that_was_used_for_other_events_is_refused(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [delta("a")], idempotency_key="k1")
@@ -108,6 +120,7 @@ async def test_a_key_that_was_used_for_other_events_is_refused(scene: Scene) -> 
     await streams.append("another", [delta("b")], idempotency_key="k1")
 
 
+@requirement("planes:streams:idempotency-key")
 async def test_a_key_given_twice_at_the_same_time_is_stored_once(scene: Scene) -> None:
     streams = streams_of(scene)
     answers = await asyncio.gather(
@@ -117,6 +130,7 @@ async def test_a_key_given_twice_at_the_same_time_is_stored_once(scene: Scene) -
     assert {answer.head for answer in answers} == {1}
 
 
+@requirement("planes:streams:many-writers")
 async def test_many_writers_leave_no_gap_and_see_no_error(scene: Scene) -> None:
     writers = [streams_of(scene) for _ in range(4)]
     answers = await asyncio.gather(
@@ -127,6 +141,7 @@ async def test_many_writers_leave_no_gap_and_see_no_error(scene: Scene) -> None:
     assert all(answer.events[1].seq == answer.events[0].seq + 1 for answer in answers), "a batch is one piece"
 
 
+@requirement("planes:streams:batch-atomic")
 async def test_a_batch_with_one_bad_event_is_refused_whole(scene: Scene) -> None:
     streams = streams_of(scene)
     for bad in (
@@ -142,6 +157,7 @@ async def test_a_batch_with_one_bad_event_is_refused_whole(scene: Scene) -> None
     assert (await streams.read(STREAM)).head == 0
 
 
+@requirement("planes:streams:batch-atomic")
 async def test_a_refused_append_takes_no_other_with_it(scene: Scene) -> None:
     streams = streams_of(scene)
     outcomes = await asyncio.gather(
@@ -165,6 +181,7 @@ async def test_more_events_than_one_transaction_takes_are_refused(scene: Scene) 
         await streams_of(scene).append(STREAM, [delta("")] * (MAX_APPEND_EVENTS + 1))
 
 
+@requirement("planes:rules:never-twice", "planes:rules:never-a-hole")
 async def test_after_a_deletion_the_numbers_go_on_and_an_old_reader_is_told(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [delta("a"), delta("b"), delta("c")])
@@ -201,6 +218,7 @@ async def test_a_deleted_stream_forgets_its_keys_and_readers(scene: Scene) -> No
     await streams.settled()
 
 
+@requirement("planes:rules:hold")
 async def test_a_stream_on_hold_is_not_deleted(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [delta("a")])
@@ -212,6 +230,7 @@ async def test_a_stream_on_hold_is_not_deleted(scene: Scene) -> None:
     await streams.settled()
 
 
+@requirement("planes:streams:finished-run")
 async def test_a_finished_run_takes_no_more_events(scene: Scene) -> None:
     streams = streams_of(scene)
     run = await scene.begin()
@@ -223,6 +242,7 @@ async def test_a_finished_run_takes_no_more_events(scene: Scene) -> None:
     assert (await streams.read(run.stream_id)).head == 1
 
 
+@requirement("planes:runs:append-or-refused")
 async def test_an_append_that_races_a_commit_is_in_the_transcript_or_refused(scene: Scene) -> None:
     streams = streams_of(scene)
     run = await scene.begin()
@@ -238,6 +258,7 @@ async def test_an_append_that_races_a_commit_is_in_the_transcript_or_refused(sce
     assert sorted(said.removeprefix("begun ").replace("][", "] [").split()) == sorted(stored)
 
 
+@requirement("planes:streams:names")
 @pytest.mark.parametrize("name", ["", "n" * 257])
 async def test_an_id_has_1_to_256_characters(scene: Scene, name: str) -> None:
     streams = streams_of(scene)
@@ -249,6 +270,7 @@ async def test_an_id_has_1_to_256_characters(scene: Scene, name: str) -> None:
         await streams.set_reader(STREAM, name, 0)
 
 
+@requirement("planes:streams:names")
 async def test_names_that_hold_a_secret_are_refused_and_never_rewritten(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [delta("a")])
@@ -263,6 +285,7 @@ async def test_names_that_hold_a_secret_are_refused_and_never_rewritten(scene: S
     assert (await streams.read(STREAM)).head == 1
 
 
+@requirement("planes:rules:never-a-hole")
 async def test_a_reader_that_comes_too_late_is_told_so(scene: Scene) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [delta("a"), finished()])

@@ -9,6 +9,7 @@ from fieldstone.redact import Harness, shared_harness
 from tests.planes.events import call, delta, finished, result
 from tests.planes.scene import SCOPE, Scene
 from tests.planes.transport import HARNESS, KNOWN, STREAM, stored_texts
+from tests.requirements import requirement
 
 MARKER = "[REDACTED:db-key]"
 
@@ -28,6 +29,7 @@ def unknowing(scene: Scene) -> tuple[Streams, Learning]:
     return Streams(scene.store, learning, scene.clock), learning
 
 
+@requirement("planes:secrets:sweep")
 async def test_a_sweep_clears_a_late_secret_from_events_also_over_deltas(scene: Scene) -> None:
     streams, learning = unknowing(scene)
     await streams.append(STREAM, [delta("use ")])
@@ -43,6 +45,7 @@ async def test_a_sweep_clears_a_late_secret_from_events_also_over_deltas(scene: 
     assert await sweep_planes(streams) == PlanesSwept(0, 0, 0)
 
 
+@requirement("planes:secrets:sweep")
 async def test_a_secret_over_many_pages_of_events_is_cleared(scene: Scene) -> None:
     streams, learning = unknowing(scene)
     await streams.append(STREAM, [delta("w ") for _ in range(490)])
@@ -53,6 +56,7 @@ async def test_a_secret_over_many_pages_of_events_is_cleared(scene: Scene) -> No
     assert "".join(await stored_texts(scene)) == "w " * 490 + MARKER + " end" * 10
 
 
+@requirement("planes:secrets:sweep")
 async def test_a_sweep_clears_snapshots_and_messages(scene: Scene) -> None:
     streams, learning = unknowing(scene)
     run = await scene.begin()
@@ -69,6 +73,7 @@ async def test_a_sweep_clears_snapshots_and_messages(scene: Scene) -> None:
     assert MARKER.encode() in bytes(snapshot.state)
 
 
+@requirement("planes:secrets:sweep")
 async def test_a_secret_that_a_compaction_cut_in_two_is_cleared_from_both_halves(scene: Scene) -> None:
     streams, learning = unknowing(scene)
     await streams.append(STREAM, [delta("see "), delta(KNOWN[:10]), delta(KNOWN[10:] + " so"), finished()])
@@ -83,6 +88,7 @@ async def test_a_secret_that_a_compaction_cut_in_two_is_cleared_from_both_halves
     await streams.settled()
 
 
+@requirement("planes:secrets:sweep")
 async def test_what_comes_after_a_sweep_goes_on_from_the_clean_text(scene: Scene) -> None:
     streams, learning = unknowing(scene)
     await streams.append(STREAM, [delta(f"take {KNOWN} ")])
@@ -92,6 +98,7 @@ async def test_what_comes_after_a_sweep_goes_on_from_the_clean_text(scene: Scene
     assert await stored_texts(scene) == [f"take {MARKER} ", "and go"]
 
 
+@requirement("planes:secrets:sweep")
 async def test_no_byte_of_the_file_holds_what_was_swept(tmp_path: Path, scene: Scene) -> None:
     planes = SqlitePlanes(tmp_path / "field.db")
     learning = Learning()

@@ -10,6 +10,7 @@ import pytest
 from msgspec import json
 
 from tests.redact.fakes import TOKENS
+from tests.requirements import requirement
 from tests.servers.live import ERROR_FIELDS, Live, live_server
 
 EVENTS = "/v1/streams/run:1/events"
@@ -25,6 +26,7 @@ def delta(text: str) -> dict[str, Any]:
     return {"kind": "text-delta", "payload": {"delta": text}}
 
 
+@requirement("planes:streams:stored-event", "planes:http:streams")
 async def test_appended_events_come_back_as_stored_events_with_the_head(live: Live) -> None:
     answer = await live.post(EVENTS, {"events": STEP})
     assert answer.status_code == 201
@@ -38,6 +40,7 @@ async def test_appended_events_come_back_as_stored_events_with_the_head(live: Li
     assert page == {"events": body["events"], "head": 4, "floor": 0}
 
 
+@requirement("planes:streams:unknown-stream", "planes:streams:paged")
 async def test_reading_is_paged_and_an_unknown_stream_is_empty(live: Live) -> None:
     await live.post(EVENTS, {"events": STEP})
     page = (await live.client.get(EVENTS, params={"after": 1, "limit": 2})).json()
@@ -47,6 +50,7 @@ async def test_reading_is_paged_and_an_unknown_stream_is_empty(live: Live) -> No
     assert (await live.client.get(EVENTS, params={"limit": 1_000_000})).status_code == 200
 
 
+@requirement("planes:streams:paged")
 async def test_a_limit_above_the_largest_page_gives_the_largest_page(live: Live) -> None:
     for _ in range(2):
         await live.post("/v1/streams/long/events", {"events": [delta("w ")] * 6_000})
@@ -55,6 +59,7 @@ async def test_a_limit_above_the_largest_page_gives_the_largest_page(live: Live)
     assert len((await live.client.get("/v1/streams/long/events")).json()["events"]) == 1_000
 
 
+@requirement("planes:streams:expected-seq", "planes:http:errors")
 async def test_another_expected_seq_is_a_conflict_that_tells_the_head(live: Live) -> None:
     await live.post(EVENTS, {"events": STEP, "expectedSeq": 0})
     answer = await live.post(EVENTS, {"events": STEP, "expectedSeq": 0})
@@ -64,6 +69,7 @@ async def test_another_expected_seq_is_a_conflict_that_tells_the_head(live: Live
     assert (body["code"], body["head"]) == ("SEQ_CONFLICT", 4)
 
 
+@requirement("planes:streams:idempotency-key")
 async def test_a_request_sent_again_with_its_key_is_stored_once(live: Live) -> None:
     request = {"events": STEP, "idempotencyKey": "k1"}
     first = await live.post(EVENTS, request)
@@ -71,6 +77,7 @@ async def test_a_request_sent_again_with_its_key_is_stored_once(live: Live) -> N
     assert (await live.client.get(EVENTS)).json()["head"] == 4
 
 
+@requirement("planes:streams:batch-atomic")
 @pytest.mark.parametrize(
     "body",
     [
@@ -91,11 +98,18 @@ async def test_a_malformed_append_is_refused_and_stores_nothing(live: Live, body
     assert (await live.client.get(EVENTS)).json()["head"] == 0
 
 
+@requirement("planes:http:queries")
 @pytest.mark.parametrize("query", [{"after": "-1"}, {"after": "x"}, {"limit": "-1"}])
 async def test_a_malformed_page_is_refused(live: Live, query: dict[str, str]) -> None:
     assert (await live.client.get(EVENTS, params=query)).status_code == 400
 
 
+@requirement(
+    "planes:rules:snapshot-shape",
+    "planes:compaction:dry-run",
+    "planes:compaction:nothing-eligible",
+    "planes:http:streams",
+)
 async def test_compaction_answers_the_snapshot_and_what_is_held(live: Live) -> None:
     await live.post(EVENTS, {"events": STEP})
     dry = await live.post("/v1/streams/run:1/compact", {"dryRun": True})
@@ -112,6 +126,7 @@ async def test_compaction_answers_the_snapshot_and_what_is_held(live: Live) -> N
     assert (await live.post("/v1/streams/run:1/compact", {})).json()["snapshot"] is None
 
 
+@requirement("planes:rules:never-a-hole", "planes:sse:compacted", "planes:http:errors")
 async def test_below_the_floor_is_gone_and_the_floor_is_told(live: Live) -> None:
     await live.post(EVENTS, {"events": STEP})
     await live.post("/v1/streams/run:1/compact", {})
@@ -122,6 +137,7 @@ async def test_below_the_floor_is_gone_and_the_floor_is_told(live: Live) -> None
     assert (await live.client.get(EVENTS, params={"after": 4})).json()["events"] == []
 
 
+@requirement("planes:rules:reader-cursor", "planes:http:streams")
 async def test_readers_are_registered_and_dropped(live: Live) -> None:
     await live.post(EVENTS, {"events": STEP})
     path = "/v1/streams/run:1/readers/ui"
@@ -132,6 +148,7 @@ async def test_readers_are_registered_and_dropped(live: Live) -> None:
     assert (await live.post("/v1/streams/run:1/compact", {})).json()["eligible"] == 4
 
 
+@requirement("planes:rules:never-twice", "planes:http:streams")
 async def test_a_deleted_stream_is_empty_and_its_numbers_go_on(live: Live) -> None:
     await live.post(EVENTS, {"events": STEP})
     assert (await live.client.delete("/v1/streams/run:1")).status_code == 204
@@ -139,6 +156,7 @@ async def test_a_deleted_stream_is_empty_and_its_numbers_go_on(live: Live) -> No
     assert (await live.post(EVENTS, {"events": STEP[:1]})).json()["head"] == 5
 
 
+@requirement("planes:secrets:everywhere")
 async def test_a_secret_is_stored_nowhere_and_an_id_that_holds_one_is_refused(live: Live) -> None:
     secret = TOKENS["OpenAI old"]
     for character in f"use {secret} now":
@@ -152,6 +170,7 @@ async def test_a_secret_is_stored_nowhere_and_an_id_that_holds_one_is_refused(li
     assert secret not in answer.text
 
 
+@requirement("planes:sse:stream")
 async def test_server_sent_events_replay_and_go_on_live(live: Live) -> None:
     await live.post(EVENTS, {"events": STEP})
     async with following(live) as events:
@@ -160,6 +179,7 @@ async def test_server_sent_events_replay_and_go_on_live(live: Live) -> None:
         assert await anext(events) == 5
 
 
+@requirement("planes:sse:resume")
 async def test_a_browser_that_connects_again_goes_on_after_its_last_event(live: Live) -> None:
     await live.post(EVENTS, {"events": STEP})
     async with following(live, **{"last-event-id": "3"}) as events:
@@ -169,6 +189,7 @@ async def test_a_browser_that_connects_again_goes_on_after_its_last_event(live: 
         assert answer.status_code == 400
 
 
+@requirement("planes:sse:ends")
 async def test_open_event_streams_do_not_hold_up_the_servers_end() -> None:
     async with live_server() as live:
         async with following(live) as events:

@@ -25,6 +25,7 @@ from fieldstone.servers.http.stream_socket import StreamSocket, Times
 from tests.planes.events import delta
 from tests.planes.scene import a_scene
 from tests.planes.transport import delivery_of, streams_of
+from tests.requirements import requirement
 from tests.servers.live import Live, live_server
 
 QUICK = Patience(handshake_s=2.0, first_pause_s=0.001, longest_pause_s=0.01)
@@ -68,6 +69,7 @@ async def append(live: Live, *texts: str, stream: str = "s") -> None:
     assert (await live.post(f"/v1/streams/{stream}/events", {"events": events})).status_code == 201
 
 
+@requirement("planes:delivery:order")
 async def test_replayed_events_then_the_replays_end_then_live_events(live: Live) -> None:
     await append(live, "a ", "b ")
     async with talking(live) as talk:
@@ -82,6 +84,7 @@ async def test_replayed_events_then_the_replays_end_then_live_events(live: Live)
         assert (frame["type"], frame["streamId"], frame["event"]["seq"]) == ("event", "s", 3)
 
 
+@requirement("planes:delivery:unknown-stream", "planes:socket:many-streams", "planes:socket:unknown-stream")
 async def test_many_streams_share_a_socket(live: Live) -> None:
     await append(live, "a ", stream="one")
     async with talking(live) as talk:
@@ -94,6 +97,7 @@ async def test_many_streams_share_a_socket(live: Live) -> None:
             assert (await talk.hear())["streamId"] == stream
 
 
+@requirement("planes:socket:many-streams")
 async def test_who_unsubscribes_hears_no_more_and_may_subscribe_again(live: Live) -> None:
     async with talking(live) as talk:
         await talk.say(type="subscribe", streamId="s")
@@ -109,6 +113,7 @@ async def test_who_unsubscribes_hears_no_more_and_may_subscribe_again(live: Live
         assert (await talk.hear())["event"]["seq"] == 1
 
 
+@requirement("planes:socket:version")
 async def test_another_version_is_refused_and_the_socket_closed_with_1002(live: Live) -> None:
     for version in (2, "1", None, True):
         async with talking(live, greeted=False) as talk:
@@ -118,6 +123,7 @@ async def test_another_version_is_refused_and_the_socket_closed_with_1002(live: 
             assert await talk.close_code() == 1002
 
 
+@requirement("planes:socket:invalid")
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"type":"dance"}', '{"type":"subscribe"}', '{"type":"subscribe","streamId":7}', b"\x00"]
 )
@@ -130,6 +136,7 @@ async def test_an_invalid_message_is_told_and_the_socket_stays_open(live: Live, 
         assert (await talk.hear())["type"] == "replay-end"
 
 
+@requirement("planes:socket:hello")
 async def test_who_does_not_say_hello_first_is_told_so(live: Live) -> None:
     async with talking(live, greeted=False) as talk:
         await talk.say(type="subscribe", streamId="s")
@@ -138,6 +145,7 @@ async def test_who_does_not_say_hello_first_is_told_so(live: Live) -> None:
         assert (await talk.hear())["type"] == "server-hello"
 
 
+@requirement("planes:socket:invalid")
 async def test_a_second_subscription_to_a_stream_and_a_bad_seq_are_invalid(live: Live) -> None:
     async with talking(live) as talk:
         await talk.say(type="subscribe", streamId="s")
@@ -148,6 +156,7 @@ async def test_a_second_subscription_to_a_stream_and_a_bad_seq_are_invalid(live:
             assert (frame["code"], frame["streamId"]) == ("INVALID_MESSAGE", wrong["streamId"])
 
 
+@requirement("planes:socket:compacted")
 async def test_below_the_floor_the_floor_is_told_and_the_socket_stays_open(live: Live) -> None:
     await append(live, "a ", "b ")
     await live.post("/v1/streams/s/compact", {})
@@ -159,6 +168,7 @@ async def test_below_the_floor_the_floor_is_told_and_the_socket_stays_open(live:
         assert await talk.hear() == {"type": "replay-end", "streamId": "s", "lastReplaySeq": 2}
 
 
+@requirement("planes:socket:gate")
 async def test_a_foreign_page_and_a_stranger_are_refused_before_the_socket_opens(live: Live) -> None:
     with pytest.raises(InvalidStatus) as refused:
         async with talking(live, origin="https://elsewhere.example"):
@@ -167,6 +177,7 @@ async def test_a_foreign_page_and_a_stranger_are_refused_before_the_socket_opens
     assert json.decode(refused.value.response.body or b"")["code"] == "FORBIDDEN"
 
 
+@requirement("planes:socket:server-end")
 async def test_the_servers_end_closes_sockets_at_once() -> None:
     async with live_server() as live, talking(live) as talk:
         begun = asyncio.get_running_loop().time()
@@ -230,23 +241,27 @@ async def wired(times: Times = Times(), *, greeted: bool = True, **bounds: int) 
         delivery.close()
 
 
+@requirement("planes:socket:hello")
 async def test_a_client_that_never_says_hello_is_closed() -> None:
     async with wired(Times(hello_s=0.01), greeted=False) as (wire, _):
         assert await wire.hear() == {"close": 1002}
 
 
+@requirement("planes:socket:ping")
 async def test_who_does_not_answer_a_ping_is_closed_with_1001() -> None:
     async with wired(Times(ping_s=0.01, pong_s=0.01)) as (wire, _):
         assert await wire.hear() == {"type": "ping"}
         assert await wire.hear() == {"close": 1001}
 
 
+@requirement("planes:socket:gate")
 async def test_a_socket_whose_key_counts_no_more_is_closed() -> None:
     async with wired(Times(look_s=0.001)) as (wire, _):
         wire.is_known = False
         assert await wire.hear() == {"close": 1008}
 
 
+@requirement("planes:socket:ping")
 async def test_who_answers_stays() -> None:
     async with wired(Times(ping_s=0.001, pong_s=10)) as (wire, _):
         for _ in range(5):
@@ -254,6 +269,7 @@ async def test_who_answers_stays() -> None:
             wire.say(type="pong")
 
 
+@requirement("planes:socket:one-timer")
 async def test_a_second_hello_starts_no_second_timer() -> None:
     async with wired(Times(ping_s=0.02, pong_s=10)) as (wire, _):
         wire.say(type="hello", version=1)
@@ -263,6 +279,7 @@ async def test_a_second_hello_starts_no_second_timer() -> None:
         assert not done, "the next ping waits for the answer to the first, of the one timer"
 
 
+@requirement("planes:socket:overflow")
 async def test_a_live_client_that_stalls_is_cut_off_with_1008() -> None:
     async with wired(queue_events=5) as (wire, streams):
         wire.say(type="subscribe", streamId="s")
@@ -280,6 +297,7 @@ async def test_a_live_client_that_stalls_is_cut_off_with_1008() -> None:
         assert (frames[-2]["code"], frames[-1]) == ("BUFFER_OVERFLOW", {"close": 1008})
 
 
+@requirement("planes:socket:overflow")
 async def test_a_client_that_stalls_in_its_replay_is_cut_off_with_1008() -> None:
     async with wired(Times(send_s=0.05, look_s=0.01)) as (wire, streams):
         await streams.append("s", [delta("a ")] * 100)
@@ -289,6 +307,7 @@ async def test_a_client_that_stalls_in_its_replay_is_cut_off_with_1008() -> None
         assert done
 
 
+@requirement("planes:delivery:slow-cut-off")
 async def test_a_stream_that_is_cut_off_leaves_the_other_sockets_alone() -> None:
     async with wired(queue_events=5) as (wire, streams):
         other = Wire(wire.delivery, Times())
@@ -309,6 +328,7 @@ async def test_a_stream_that_is_cut_off_leaves_the_other_sockets_alone() -> None
 # --- the client -------------------------------------------------------------------------------------------------------
 
 
+@requirement("planes:client:resumes")
 async def test_the_client_hands_over_what_was_there_and_what_comes(live: Live) -> None:
     await append(live, "a ", "b ")
     async with StreamClient(live.serving.url) as client:
@@ -321,6 +341,7 @@ async def test_the_client_hands_over_what_was_there_and_what_comes(live: Live) -
         assert following.caught_up.is_set()
 
 
+@requirement("planes:client:resumes")
 async def test_the_client_goes_on_after_the_last_event_it_handed_over_when_the_server_comes_again(live: Live) -> None:
     await append(live, "a ", "b ", "c ")
     client = StreamClient(live.serving.url, patience=QUICK, chance=random.Random(1))
@@ -333,6 +354,7 @@ async def test_the_client_goes_on_after_the_last_event_it_handed_over_when_the_s
     await client.close()
 
 
+@requirement("planes:client:closes")
 async def test_closing_the_client_ends_its_iterators(live: Live) -> None:
     client = StreamClient(live.serving.url)
     waiting = [asyncio.create_task(_all(client.follow(stream))) for stream in ("s", "t")]
@@ -344,6 +366,7 @@ async def test_closing_the_client_ends_its_iterators(live: Live) -> None:
     assert await _all(client.follow("s")) == []
 
 
+@requirement("planes:client:version")
 async def test_the_client_gives_up_at_once_on_another_version() -> None:
     async with server_that_says([{"type": "server-hello", "version": 2}]) as (url, hellos):
         with pytest.raises(VersionMismatch):
@@ -355,6 +378,7 @@ async def test_the_client_gives_up_at_once_on_another_version() -> None:
         assert len(hellos) == 1
 
 
+@requirement("planes:client:deadline")
 async def test_a_server_that_never_says_hello_is_left_after_the_deadline() -> None:
     hello = {"type": "server-hello", "version": 1}
     async with server_that_says([], [], [hello, _event(1)]) as (url, heard):
@@ -364,6 +388,7 @@ async def test_a_server_that_never_says_hello_is_left_after_the_deadline() -> No
         await client.close()
 
 
+@requirement("planes:client:resumes")
 async def test_the_client_hands_no_event_over_twice_and_asks_again_for_one_that_is_missing() -> None:
     hello = {"type": "server-hello", "version": 1}
     told = [hello, *(_event(seq) for seq in (1, 1, 2, 4))]
@@ -376,6 +401,7 @@ async def test_the_client_hands_no_event_over_twice_and_asks_again_for_one_that_
         await client.close()
 
 
+@requirement("planes:client:deadline")
 async def test_the_client_answers_pings_and_leaves_a_server_that_is_silent() -> None:
     hello = {"type": "server-hello", "version": 1}
     async with server_that_says([hello, {"type": "ping"}], [hello, _event(1)]) as (url, heard):
@@ -385,6 +411,7 @@ async def test_the_client_answers_pings_and_leaves_a_server_that_is_silent() -> 
         await client.close()
 
 
+@requirement("planes:client:back-off")
 async def test_pauses_grow_up_to_a_bound_and_are_drawn_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     paused: list[float] = []
 
@@ -406,6 +433,7 @@ async def test_pauses_grow_up_to_a_bound_and_are_drawn_by_chance(monkeypatch: py
     await client.close()
 
 
+@requirement("planes:client:refusals")
 async def test_what_the_server_refuses_is_raised(live: Live) -> None:
     await append(live, "a ", "b ")
     await live.post("/v1/streams/s/compact", {})
