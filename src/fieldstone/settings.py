@@ -173,8 +173,8 @@ SETTING_HELP: Final[Mapping[str, str]] = {
     "vouch_authority": "Units of agents below this authority are shown once one of it or above supports them; 0: all.",
     "cross_session": "Whether agents see what is in closed sessions that they are no member of.",
     "tenants": "What single tenants have otherwise: [tenants.NAME] with redaction, vouch_authority, cross_session.",
-    "openwop": "The OpenWOP memory host: [openwop] with enabled, share, max_entry_bytes, compaction_schedule, evict and "
-    "more; the guide for operators lists them.",
+    "openwop": "The OpenWOP memory host: [openwop] with enabled, share, max_entry_bytes, compaction_schedule, evict "
+    "and more; the guide for operators lists them.",
     "webhooks": "Where events are sent as they happen: [[webhooks]] with url, types, secret_env, tenant.",
     "judge_url": "An endpoint of OpenAI's chat that has a word in whether units contradict each other.",
     "judge_key": "The judge's key, if it wants one.",

@@ -370,6 +370,7 @@ async def test_what_is_not_built_says_so_to_whoever_has_a_key(scene: Scene, auth
         assert not scene.leaks(answer, holder, (method, path), authority)
 
 
+@requirement("openwop:conformance:off")
 @pytest.mark.parametrize("authority", AUTHORITIES)
 async def test_the_seams_of_the_conformance_mode_are_no_addresses_of_a_server_that_is_not_in_it(
     scene: Scene, authority: int
@@ -403,7 +404,7 @@ async def strangers(scene: Scene) -> dict[str, Holder | None]:
     return {"no key": None, **{name: Holder("ada", key) for name, key in keys.items()}}
 
 
-@requirement("akashik:access:key-required")
+@requirement("akashik:access:key-required", "openwop:errors:key", "openwop:conformance:key")
 @pytest.mark.parametrize("route", sorted({*table.all_routes(), *table.SEAMS, table.NO_SEAM} - PUBLIC), ids=named)
 async def test_without_a_good_key_every_route_says_the_same_and_nothing_else(
     scene: Scene, strangers: dict[str, Holder | None], route: Route
@@ -420,7 +421,7 @@ async def test_without_a_good_key_every_route_says_the_same_and_nothing_else(
     assert len(said) == 1
 
 
-@requirement("akashik:access:key-required")
+@requirement("akashik:access:key-required", "openwop:discovery:public")
 @pytest.mark.parametrize("route", sorted(PUBLIC), ids=named)
 async def test_the_public_routes_answer_anybody(
     scene: Scene, strangers: dict[str, Holder | None], route: Route

@@ -69,7 +69,7 @@ def named(route: Route) -> str:
 # --- authority --------------------------------------------------------------------------------------------------------
 
 
-@requirement("akashik:access:least-authority")
+@requirement("akashik:access:least-authority", "planes:http:authority", "openwop:errors:authority")
 @pytest.mark.parametrize("authority", AUTHORITIES)
 @pytest.mark.parametrize("route", LEAST, ids=named)
 async def test_a_route_of_planes_and_memories_needs_the_authority_of_the_table_and_no_more(
@@ -142,7 +142,12 @@ async def test_a_command_of_a_workflow_engine_is_not_there_for_anybody(grounds: 
 # --- tenants ----------------------------------------------------------------------------------------------------------
 
 
-@requirement("akashik:access:tenant-from-credential", "akashik:access:no-oracle", "akashik:access:tenants-apart")
+@requirement(
+    "akashik:access:tenant-from-credential",
+    "akashik:access:no-oracle",
+    "akashik:access:tenants-apart",
+    "openwop:cti-1:every-route",
+)
 @pytest.mark.parametrize("authority", AUTHORITIES)
 @pytest.mark.parametrize("route", NAMING, ids=named)
 async def test_what_another_tenant_has_is_as_if_it_were_not_there_and_stays_as_it_is(
@@ -162,7 +167,7 @@ async def test_what_another_tenant_has_is_as_if_it_were_not_there_and_stays_as_i
 OWN_THREAD: Final = [route for route in PLANES if "{run}" in route[1] or route[1].endswith("/active")]
 
 
-@requirement("akashik:access:no-oracle")
+@requirement("akashik:access:no-oracle", "planes:runs:own-thread")
 @pytest.mark.parametrize("whose", ["another tenant's", "another thread's"])
 @pytest.mark.parametrize("route", OWN_THREAD, ids=named)
 async def test_in_ones_own_thread_a_run_or_message_of_elsewhere_is_unknown(
@@ -199,7 +204,7 @@ async def test_a_message_of_elsewhere_is_unknown_wherever_a_message_may_be_named
     assert likened(forks[0], foreign) == likened(forks[1], UNKNOWN)
 
 
-@requirement("akashik:access:tenants-apart")
+@requirement("akashik:access:tenants-apart", "openwop:cti-1:snapshot")
 async def test_the_stream_of_a_foreign_run_is_empty_and_snapshots_of_memories_count_in_their_tenant_alone(
     grounds: Grounds,
 ) -> None:

@@ -14,6 +14,7 @@ from fieldstone.client.threads import Threads
 from fieldstone.core.streams import StreamEvent
 from fieldstone.core.transcripts import Node, Run, Tree
 from tests.cli.running import answer, done, invoke, refused, served
+from tests.requirements import requirement
 
 HERE = ("--db", "team.db")
 
@@ -136,6 +137,7 @@ def test_a_chain_whose_beginning_is_not_there_says_so() -> None:
     assert lines("threads", "show", "chat", "--through", first["id"], *HERE) == [first]
 
 
+@requirement("planes:branches:cycles")
 def test_parents_that_lead_in_a_circle_are_drawn_once() -> None:
     one, other = (Node(id, parent, "user", "run-1", "2026-01-31T08:00:00.000Z") for id, parent in ("ab", "ba"))
     assert [line.split()[:2] for line in _drawn(Tree((one, other), "b"))] == [["*", "a"], ["*", "b"]]
@@ -146,6 +148,7 @@ def test_an_unknown_thread_is_told_in_a_sentence(forked: list[str]) -> None:
         assert "THREAD_NOT_FOUND" in refused("threads", name, "never", *HERE)
 
 
+@requirement("planes:compaction:cli")
 def test_a_log_is_compacted_and_the_transcript_stays(forked: list[str]) -> None:
     shown = done("threads", "show", "chat", *HERE)
     [*_, first] = answered_runs()
@@ -161,6 +164,7 @@ def test_a_log_is_compacted_and_the_transcript_stays(forked: list[str]) -> None:
     assert answer("threads", "reconcile", *HERE)["disagreements"] == []
 
 
+@requirement("planes:compaction:cli")
 def test_the_logs_of_all_ended_runs_are_compacted_and_of_no_other(forked: list[str]) -> None:
     on_threads(lambda threads: threads.begin_run("other"))
     assert done("threads", "compact", "--all", *HERE) == "0 events of 0 streams went\n", "they ended just now"
@@ -171,16 +175,19 @@ def test_the_logs_of_all_ended_runs_are_compacted_and_of_no_other(forked: list[s
     assert answer(*now) == {"streams": []}
 
 
+@requirement("planes:compaction:cli")
 def test_compact_is_told_what_to_compact(forked: list[str]) -> None:
     assert "Name a stream" in refused("threads", "compact", *HERE, exit_code=2)
     assert "Name a stream" in refused("threads", "compact", "run:x", "--all", *HERE, exit_code=2)
 
 
+@requirement("planes:rules:uncommitted-run")
 def test_a_run_that_has_not_ended_keeps_its_log(left: Run) -> None:
     said_of_it = done("threads", "compact", left.stream_id, *HERE)
     assert said_of_it == f"{left.stream_id}: 0 events went; behind 0 they stay: its run has not ended\n"
 
 
+@requirement("planes:reconcile:dry-run")
 def test_reconciling_is_a_dry_run_until_it_is_applied(left: Run) -> None:
     assert done("threads", "reconcile", *HERE) == "1 threads, 1 runs: 0 disagreements\n"
     stale = ("threads", "reconcile", "--recover", "commit", "--stale-minutes", "0", *HERE)
@@ -201,6 +208,7 @@ def test_reconciling_is_a_dry_run_until_it_is_applied(left: Run) -> None:
     }
 
 
+@requirement("planes:branches:delete")
 def test_a_deletion_asks_first_on_a_terminal_and_leaves_a_receipt(
     forked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

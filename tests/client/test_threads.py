@@ -19,6 +19,7 @@ from fieldstone.core.transcripts import Run, TextPart
 from fieldstone.field.field import LocalField
 from fieldstone.planes.retention import StreamRetention
 from tests.redact.fakes import TOKENS
+from tests.requirements import requirement
 
 Event = StreamEvent | dict[str, Any]
 
@@ -42,6 +43,7 @@ async def texts(threads: Threads, thread: str = "chat", **which: Any) -> list[st
     return [part.text for part in found if isinstance(part, TextPart)]
 
 
+@requirement("planes:http:runs")
 async def test_a_run_is_begun_streamed_and_committed(field: Field) -> None:
     run = await field.threads.begin_run("chat")
     assert run.status == "created"
@@ -56,6 +58,7 @@ async def test_a_run_is_begun_streamed_and_committed(field: Field) -> None:
     assert list(await field.threads.runs("chat")) == [committed]
 
 
+@requirement("planes:branches:switch")
 async def test_branches_are_forked_switched_and_read(field: Field) -> None:
     threads = field.threads
     await told(threads, said("Tell me"))
@@ -88,6 +91,7 @@ async def test_a_transcript_goes_on_over_its_pages(field: Field) -> None:
     assert await texts(field.threads) == lines
 
 
+@requirement("planes:http:any-name")
 async def test_a_thread_may_have_any_name_and_all_are_listed(field: Field) -> None:
     names = ["..", "100%2F", "a b?c#d", "team/general", "ü"]
     for name in names:
@@ -96,6 +100,7 @@ async def test_a_thread_may_have_any_name_and_all_are_listed(field: Field) -> No
     assert [thread.thread_id async for thread in field.threads.threads()] == names
 
 
+@requirement("planes:runs:final")
 async def test_a_run_ends_otherwise_once(field: Field) -> None:
     threads = field.threads
     failed = await threads.fail(await threads.begin_run("chat"))
@@ -112,6 +117,7 @@ async def test_a_run_ends_otherwise_once(field: Field) -> None:
     assert await texts(threads) == ["left"]
 
 
+@requirement("planes:streams:idempotency-key")
 async def test_the_same_append_with_its_key_is_stored_once(field: Field) -> None:
     run = await field.threads.begin_run("chat")
     once = await field.threads.append(run, [delta("one ")], idempotency_key="k")
@@ -123,6 +129,7 @@ async def test_the_same_append_with_its_key_is_stored_once(field: Field) -> None
     assert conflict.value.extra == {"head": 2}
 
 
+@requirement("planes:http:runs")
 async def test_what_is_refused_is_raised_as_the_same_error_everywhere(field: Field) -> None:
     threads = field.threads
     with pytest.raises(errors.ThreadNotFound):
@@ -140,6 +147,7 @@ async def test_what_is_refused_is_raised_as_the_same_error_everywhere(field: Fie
             await threads.begin_run(**where)
 
 
+@requirement("planes:secrets:everywhere")
 async def test_what_is_stored_is_clean_and_the_writer_is_told_what_was(field: Field) -> None:
     secret = TOKENS["OpenAI old"]
     run = await field.threads.begin_run("chat")
@@ -150,6 +158,7 @@ async def test_what_is_stored_is_clean_and_the_writer_is_told_what_was(field: Fi
     assert text.startswith("It is [REDACTED:")
 
 
+@requirement("planes:prompt:budget")
 async def test_a_context_is_the_end_of_a_thread_within_a_budget(field: Field) -> None:
     await told(field.threads, *(said(f"Message number {n}") for n in range(5)))
     found = await field.threads.context("chat", last=2)
@@ -163,6 +172,7 @@ async def test_a_context_is_the_end_of_a_thread_within_a_budget(field: Field) ->
     assert 0 < within.tokens <= 12
 
 
+@requirement("planes:branches:delete")
 async def test_a_deleted_thread_leaves_a_receipt_and_nothing_else(field: Field) -> None:
     run = await told(field.threads, said("One"))
     receipt = await field.threads.delete("chat")
@@ -173,6 +183,7 @@ async def test_a_deleted_thread_leaves_a_receipt_and_nothing_else(field: Field) 
         await anext(field.threads.follow(run.stream_id))
 
 
+@requirement("planes:remembering:asked-for")
 async def test_what_a_run_decided_becomes_units_of_an_agent_once(field: Field) -> None:
     await field.agent("ada", role="researcher")
     run = await field.threads.begin_run("chat")
@@ -187,6 +198,7 @@ async def test_what_a_run_decided_becomes_units_of_an_agent_once(field: Field) -
     assert (again.memory_unit_id, again.is_new) == (new.memory_unit_id, False)
 
 
+@requirement("planes:reconcile:dry-run")
 async def test_reconciling_names_and_recovers_what_was_left(field: Field) -> None:
     run = await field.threads.begin_run("chat")
     await field.threads.append(run, [delta("left")])
@@ -199,6 +211,7 @@ async def test_reconciling_names_and_recovers_what_was_left(field: Field) -> Non
     assert (await field.threads.run("chat", run.run_id)).status == "failed"
 
 
+@requirement("planes:compaction:cli")
 async def test_logs_are_compacted_and_transcripts_stay(field: Field) -> None:
     run = await told(field.threads, said("One"), delta("Two"), thread="a")
     other = await told(field.threads, said("One"), thread="b")
@@ -215,6 +228,7 @@ async def test_logs_are_compacted_and_transcripts_stay(field: Field) -> None:
     assert await texts(field.threads, "a") == ["One", "Two"]
 
 
+@requirement("planes:client:closes")
 async def test_a_stream_is_followed_live_and_the_iterator_ends_with_the_field(address: str) -> None:
     async with wiring.open_field(address) as field:
         run = await field.threads.begin_run("chat")
@@ -231,6 +245,7 @@ async def test_a_stream_is_followed_live_and_the_iterator_ends_with_the_field(ad
     assert await asyncio.wait_for(waiting, 10) is None
 
 
+@requirement("planes:client:resumes")
 async def test_who_takes_events_too_slowly_here_misses_none(tmp_path: Path) -> None:
     async with wiring.open_field(tmp_path / "team.db") as field:
         here = field.door
@@ -249,6 +264,7 @@ async def test_who_takes_events_too_slowly_here_misses_none(tmp_path: Path) -> N
     assert seen == list(range(1, 11))
 
 
+@requirement("planes:context:recall")
 async def test_a_context_manager_finds_again_in_the_thread_what_it_let_go(field: Field) -> None:
     await told(field.threads, said("The license server moved to Lisbon."), *(said(f"Day {n}: rain") for n in range(9)))
     messages = [message async for message in field.threads.transcript("chat")]
@@ -260,6 +276,7 @@ async def test_a_context_manager_finds_again_in_the_thread_what_it_let_go(field:
         assert found.message == messages[0]
 
 
+@requirement("planes:http:sync")
 def test_without_await_it_is_the_same(address_of_file: str) -> None:
     with open_field(address_of_file) as field:
         run = field.threads.begin_run("chat")
@@ -284,6 +301,7 @@ def address_of_file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch:
     return where
 
 
+@requirement("planes:streams:idempotency-key")
 async def test_an_append_whose_answer_was_lost_is_sent_again_with_the_same_key() -> None:
     bodies: list[dict[str, Any]] = []
 

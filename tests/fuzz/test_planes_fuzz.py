@@ -6,6 +6,7 @@ Each seed makes a handful of requests; a seed that fails makes the same ones aga
 import http.client
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import count
 from random import Random
 from typing import Any, Final
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from fieldstone.core.streams import MAX_SEQ
 from fieldstone.servers.http.openapi import EXAMPLES
 from fieldstone.servers.http.routes import MEMORY_ROUTES
 from fieldstone.servers.http.serve import SOCKET_BYTES
@@ -216,12 +218,16 @@ def frame(chance: Random) -> str | bytes:
 def test_no_frame_breaks_or_holds_up_a_socket(server: Guarded, seed: int) -> None:
     chance = Random(seed)
     holder = chance.choice([each for each in server.good if not each.agent.endswith("-0")])
-    headers = {"authorization": f"Bearer {holder.token}"}
-    with connect(f"{server.url.replace('http', 'ws', 1)}/v1/streams/ws", additional_headers=headers) as socket:
+    with socket_of(server, holder) as socket:
         frames = [*(frame(chance) for _ in range(chance.randrange(20))), HELLO, LAST]
         ended = talked(socket, frames)
     is_too_large = any(len(each) > SOCKET_BYTES for each in frames)  # it is cut off in the midst of it
     assert ended in CLOSED or (ended == UNHEARD and is_too_large), ended
+
+
+def socket_of(server: Guarded, holder: Holder) -> ClientConnection:
+    url, headers = server.url.replace("http", "ws", 1), {"authorization": f"Bearer {holder.token}"}
+    return connect(f"{url}/v1/streams/ws", additional_headers=headers, proxy=None)
 
 
 def talked(socket: ClientConnection, frames: Sequence[str | bytes]) -> int:
@@ -253,3 +259,17 @@ def test_no_socket_opens_without_a_key(server: Guarded, connection: http.client.
     ]
     for path in ("/v1/streams/ws", "/v1/streams/ws?x=1", "/v1/streams/s/sse", "/v1/threads/ws"):
         assert sent(connection, Sent("GET", path, upgrade, b"", False))[0] in (0, 401)
+
+
+@pytest.mark.parametrize("afters", [(5, 0), (0, 5, 1), (MAX_SEQ, 1, 0)], ids=str)
+def test_who_follows_a_stream_from_beyond_its_end_holds_up_nobody_who_follows_it_too(
+    server: Guarded, connection: http.client.HTTPConnection, afters: tuple[int, ...]
+) -> None:
+    stream = f"followed-{'-'.join(map(str, afters))}"
+    with ExitStack() as open_sockets:
+        for after in afters:
+            socket = open_sockets.enter_context(socket_of(server, server.operator))
+            socket.send(HELLO)
+            socket.send(json.dumps({"type": "subscribe", "streamId": stream, "afterSeq": after}))
+            hear_of(socket, stream)
+        assert sent(connection, Sent("GET", "/readyz", [], b"", False))[0] == 200

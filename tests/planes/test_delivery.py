@@ -343,3 +343,19 @@ def _counting(encoded: list[int]) -> object:
 def _seqs(found: object) -> list[int]:
     assert isinstance(found, list), found
     return [each.seq for each in found]
+
+
+@requirement("planes:delivery:each-once")
+async def test_a_subscriber_beyond_the_head_keeps_nobody_else_from_going_on(scene: Scene) -> None:
+    streams = streams_of(scene)
+    hub = delivery_of(scene, streams)
+    ahead, other = hub.subscribe(STREAM, after=2), hub.subscribe(STREAM)
+    assert await ahead.next() == ReplayEnd(0)
+    waiting = asyncio.create_task(ahead.next())
+    await asyncio.sleep(0)
+    assert await other.next() == ReplayEnd(0)
+    following = asyncio.create_task(other.next())
+    await streams.append(STREAM, [delta("a "), delta("b "), delta("c ")])
+    assert _seqs(await following) == [1, 2, 3]
+    assert _seqs(await waiting) == [3]
+    hub.close()

@@ -7,6 +7,7 @@ import pytest
 from msgspec import json
 
 from tests.redact.fakes import TOKENS
+from tests.requirements import requirement
 from tests.servers.live import Live, assert_refused
 
 CHAT = "/v1/threads/chat"
@@ -48,6 +49,7 @@ async def texts(live: Live, **params: str) -> list[str]:
     return [message["parts"][0]["text"] for message in answer.json()["messages"]]
 
 
+@requirement("planes:runs:shape", "planes:messages:shape", "planes:http:runs")
 async def test_a_run_is_begun_streamed_and_committed(live: Live) -> None:
     run = await begun(live)
     assert set(run) == {
@@ -74,6 +76,7 @@ async def test_a_run_is_begun_streamed_and_committed(live: Live) -> None:
     assert page["next"] is None
 
 
+@requirement("planes:runs:fork-point")
 async def test_a_run_without_a_word_about_where_goes_on_at_the_active_leaf(live: Live) -> None:
     await told(live, said("One"))
     leaf = (await live.client.get(f"{CHAT}/tree")).json()["activeLeaf"]
@@ -84,6 +87,7 @@ async def test_a_run_without_a_word_about_where_goes_on_at_the_active_leaf(live:
     assert (await begun(live, forkFromMessageId=leaf))["forkFromMessageId"] == leaf
 
 
+@requirement("planes:runs:supersedes")
 async def test_regenerating_supersedes_and_older_branches_stay_readable(live: Live) -> None:
     await told(live, said("Tell me"))
     fork = (await live.client.get(f"{CHAT}/tree")).json()["activeLeaf"]
@@ -103,6 +107,7 @@ async def test_regenerating_supersedes_and_older_branches_stay_readable(live: Li
     assert await texts(live) == ["Tell me", "First"]
 
 
+@requirement("planes:runs:first-message")
 async def test_regenerating_the_first_message_forks_at_the_root(live: Live) -> None:
     await told(live, said("One"))
     await told(live, said("Another"), forkFromMessageId=None)
@@ -111,6 +116,7 @@ async def test_regenerating_the_first_message_forks_at_the_root(live: Live) -> N
     assert await texts(live, selections=json.encode({"": one}).decode()) == ["One"]
 
 
+@requirement("planes:branches:paged", "planes:http:queries")
 @pytest.mark.parametrize("branch", ["active", "all"])
 async def test_messages_are_paged_and_a_limit_of_none_gives_none(live: Live, branch: str) -> None:
     await told(live, *(said(f"m{n}") for n in range(5)))
@@ -132,6 +138,7 @@ async def test_messages_come_by_their_ids_too(live: Live) -> None:
     assert await texts(live, ids=json.encode([ids[2], "msg-none", ids[0]]).decode()) == ["m2", "m0"]
 
 
+@requirement("planes:http:lists")
 async def test_threads_are_listed_page_by_page(live: Live) -> None:
     for name in ("b", "a", "c"):
         await begun(live, f"/v1/threads/{name}")
@@ -142,6 +149,7 @@ async def test_threads_are_listed_page_by_page(live: Live) -> None:
     assert page["next"] is None
 
 
+@requirement("planes:http:lists")
 async def test_runs_are_newest_first_and_go_on_before_one(live: Live) -> None:
     begins = [(await begun(live))["runId"] for _ in range(3)]
     runs = (await live.client.get(f"{CHAT}/runs", params={"limit": 2})).json()["runs"]
@@ -150,6 +158,7 @@ async def test_runs_are_newest_first_and_go_on_before_one(live: Live) -> None:
     assert [run["runId"] for run in runs] == begins[:1]
 
 
+@requirement("planes:runs:final", "planes:http:errors")
 async def test_a_run_ends_once_and_ending_it_the_same_way_again_changes_nothing(live: Live) -> None:
     for ending, status in (("fail", "failed"), ("cancel", "cancelled")):
         path = f"{CHAT}/runs/{(await begun(live))['runId']}"
@@ -162,6 +171,7 @@ async def test_a_run_ends_once_and_ending_it_the_same_way_again_changes_nothing(
     assert (await live.client.post(f"{CHAT}/runs/{done['runId']}/commit")).json() == done
 
 
+@requirement("planes:runs:recovery")
 async def test_a_run_whose_writer_is_gone_is_recovered(live: Live) -> None:
     path = f"{CHAT}/runs/{(await begun(live))['runId']}"
     await live.post(f"{path}/events", {"events": [called("c1")]})
@@ -174,6 +184,7 @@ async def test_a_run_whose_writer_is_gone_is_recovered(live: Live) -> None:
     assert_refused(await live.post(f"{other}/recover", {"action": "forget"}), 400, "INVALID_PAYLOAD")
 
 
+@requirement("planes:remembering:asked-for")
 async def test_what_a_run_decided_is_recorded_when_it_is_asked_for(team: Live) -> None:
     run = await told(team, said("Where to?"), delta("We decided to move the store to Lisbon."))
     path = f"{CHAT}/runs/{run['runId']}/remember"
@@ -184,6 +195,7 @@ async def test_what_a_run_decided_is_recorded_when_it_is_asked_for(team: Live) -
     assert_refused(await team.post(open_run, {"agentId": "ada"}), 409, "INVALID_TRANSITION")
 
 
+@requirement("planes:runs:own-thread", "planes:http:errors")
 async def test_events_go_only_to_a_run_of_the_thread(live: Live) -> None:
     run = await begun(live)
     await begun(live, "/v1/threads/other")
@@ -196,6 +208,7 @@ async def test_events_go_only_to_a_run_of_the_thread(live: Live) -> None:
     assert (await live.client.get(f"/v1/streams/{run['streamId']}")).json()["head"] == 0
 
 
+@requirement("planes:http:runs", "planes:http:errors")
 async def test_an_append_sent_again_is_stored_once_and_a_wrong_seq_is_told_the_head(live: Live) -> None:
     run = await begun(live)
     path = f"{CHAT}/runs/{run['runId']}/events"
@@ -206,11 +219,13 @@ async def test_an_append_sent_again_is_stored_once_and_a_wrong_seq_is_told_the_h
     assert (answer.status_code, answer.json()["code"], answer.json()["head"]) == (409, "SEQ_CONFLICT", 1)
 
 
+@requirement("planes:branches:not-found", "planes:http:errors")
 @pytest.mark.parametrize("path", ["messages", "tree", "runs", "context"])
 async def test_an_unknown_thread_is_not_found(live: Live, path: str) -> None:
     assert_refused(await live.client.get(f"/v1/threads/never/{path}"), 404, "THREAD_NOT_FOUND")
 
 
+@requirement("planes:http:any-name")
 async def test_nothing_but_what_the_routes_name_is_found(live: Live) -> None:
     for path in (f"{CHAT}/nothing", f"{CHAT}/runs/r/nothing", f"{CHAT}/runs/r/commit/more", "/v1/threads/%ff/runs"):
         assert_refused(await live.client.get(path), 404, "NOT_FOUND")
@@ -219,6 +234,7 @@ async def test_nothing_but_what_the_routes_name_is_found(live: Live) -> None:
     assert answer.headers["allow"] == "GET, HEAD, POST"
 
 
+@requirement("planes:http:queries")
 @pytest.mark.parametrize(
     ("query", "named"),
     [
@@ -238,18 +254,21 @@ async def test_a_malformed_query_is_refused_by_its_name(live: Live, query: dict[
     assert named in body["message"]
 
 
+@requirement("planes:http:runs")
 @pytest.mark.parametrize("body", [b'{"forkFromMessageId": 1}', b'{"fork": null}', b"[", b'{"forkFromMessageId": ""}'])
 async def test_a_malformed_begin_is_refused_and_begins_nothing(live: Live, body: bytes) -> None:
     assert_refused(await live.client.post(f"{CHAT}/runs", content=body), 400, "INVALID_PAYLOAD")
     assert (await live.client.get("/v1/threads")).json() == {"threads": [], "next": None}
 
 
+@requirement("planes:http:queries")
 async def test_an_unknown_message_cannot_be_made_active(live: Live) -> None:
     await told(live, said("One"))
     answer = await live.client.put(f"{CHAT}/active", content=b'{"messageId": "msg-none"}')
     assert_refused(answer, 400, "INVALID_PAYLOAD")
 
 
+@requirement("planes:http:any-name")
 @pytest.mark.parametrize("name", ["team/general", "a b", "ü", "..", "100%", "runs", "q?x=1", "#1"])
 async def test_a_thread_may_have_any_name(live: Live, name: str) -> None:
     path = f"/v1/threads/{quote(name, safe='').replace('.', '%2E')}"
@@ -260,6 +279,7 @@ async def test_a_thread_may_have_any_name(live: Live, name: str) -> None:
     assert (await live.client.delete(path)).json()["threadId"] == name
 
 
+@requirement("planes:secrets:everywhere")
 async def test_a_name_that_holds_a_secret_is_refused_and_not_repeated(live: Live) -> None:
     secret = TOKENS["OpenAI old"]
     refused = [
@@ -272,6 +292,7 @@ async def test_a_name_that_holds_a_secret_is_refused_and_not_repeated(live: Live
     assert (await live.client.get("/v1/threads")).json()["threads"] == []
 
 
+@requirement("planes:secrets:any-cut")
 async def test_a_secret_that_comes_over_twenty_deltas_is_in_no_transcript(live: Live) -> None:
     secret = TOKENS["OpenAI old"]
     run = await begun(live)
@@ -286,6 +307,7 @@ async def test_a_secret_that_comes_over_twenty_deltas_is_in_no_transcript(live: 
     assert kept.endswith("], and that is all.")
 
 
+@requirement("planes:prompt:provenance")
 async def test_the_end_of_a_thread_comes_as_context_with_its_provenance(live: Live) -> None:
     await told(live, said("One"), called("c1"), said("Two"), {"kind": "reasoning", "payload": {"text": "Hm."}})
     found = (await live.client.get(f"{CHAT}/context", params={"last": "2", "reasoning": "false"})).json()
@@ -298,6 +320,7 @@ async def test_the_end_of_a_thread_comes_as_context_with_its_provenance(live: Li
     assert_refused(answer, 400, "INVALID_PAYLOAD")
 
 
+@requirement("planes:branches:delete", "planes:branches:not-found")
 async def test_a_deleted_thread_is_gone_with_all_of_it_and_leaves_a_receipt(live: Live) -> None:
     run = await told(live, said("One"), delta("Two"))
     receipt = (await live.client.delete(CHAT)).json()
@@ -312,6 +335,7 @@ async def test_a_deleted_thread_is_gone_with_all_of_it_and_leaves_a_receipt(live
     assert await texts(live) == ["Anew"]
 
 
+@requirement("planes:reconcile:dry-run")
 async def test_reconciling_is_a_dry_run_unless_it_is_said_otherwise(live: Live) -> None:
     run = await begun(live)
     await live.post(f"{CHAT}/runs/{run['runId']}/events", {"events": [delta("left")]})
@@ -327,6 +351,7 @@ async def test_reconciling_is_a_dry_run_unless_it_is_said_otherwise(live: Live) 
     assert_refused(await live.post("/v1/reconcile", {"threadId": "never"}), 404, "THREAD_NOT_FOUND")
 
 
+@requirement("planes:compaction:retention")
 async def test_streams_of_ended_runs_are_compacted_and_the_transcript_stays(live: Live) -> None:
     run = await told(live, said("One"), delta("Two"))
     await begun(live, "/v1/threads/other")
@@ -357,6 +382,7 @@ LEAST: list[tuple[int, str, str, Any]] = [
 ]
 
 
+@requirement("planes:http:authority")
 async def test_each_route_asks_for_its_authority_and_no_more(live: Live) -> None:
     keys = {10: await key(live, 10)}
     for authority in (0, 2, 4, 6, 8):

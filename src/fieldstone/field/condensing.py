@@ -14,7 +14,7 @@ from fieldstone.core.errors import CompactionRedactionFailed, SecretLeakage, Tok
 from fieldstone.core.events import MemoryCompacted, decode_entry
 from fieldstone.core.replies import Compacted
 from fieldstone.field.cleaning import Cleaning
-from fieldstone.field.compact import Compactions
+from fieldstone.field.compact import LEAST_SOURCES, Compactions
 from fieldstone.field.compacting import Asked
 from fieldstone.field.distillation import Distillation, Spent
 from fieldstone.field.distilling import LEAST_TOKENS
@@ -130,7 +130,7 @@ class Condensing:
     ) -> Distillation | None:
         kept = [] if sources is not None else await self._free(memory, units)
         originals = await self._given(sources) if sources is not None else _originals(kept)
-        if not originals:
+        if not originals or (sources is None and len(kept) < LEAST_SOURCES):
             return None
         distillate, spent = await self._within(originals, budget, index=index)
         work = Distillation(caller, memory, sources, kept, distillate, spent, self._ids, shared=self._entries.shared)

@@ -77,7 +77,7 @@ class Distillation:
             f"to keep what {said} entries say in fewer words",
             f"Made from {said} entries within {self._spent.budget} tokens.",
             f"{PROVENANCE_TAG}{self._id}",
-            WHY,
+            f"{WHY}, asked for by {self.message.agent_id}",
             FIELD_AGENT_ID,
             *self._ids(),
         )

@@ -101,9 +101,9 @@ class Entries:
     async def get(self, memory: str, entry_id: str, moment: Moment | None = None) -> KeptEntry | None:
         """What a compaction made is found by its id also after it was compacted itself."""
         row = await self.find(memory, entry_id)
-        if row is None or not (self._is_seen(row, moment) or await self._is_output(row)):
-            return None
-        told = await self.told([row])
+        if row is not None and not await self._is_got(row, moment):
+            row = await self._version(row, moment)
+        told = await self.told([row]) if row is not None else ()
         return told[0] if told else None
 
     async def list(
@@ -166,12 +166,13 @@ class Entries:
     async def delete(self, caller: Caller, memory: str, entry_id: str) -> bool:
         """Its text is gone for good, and with it what it was made from."""
         row = await self.find(memory, entry_id)
-        if row is None or not (self._is_seen(row, None) or await self._is_output(row)):
+        if row is None or not await self._is_got(row, None):
             return False
         earlier = [] if row.digest is None else await self._labelled(row.session, row.digest)
-        originals = self._state.relations.originals_of(row.unit)
-        if not await self._compactions.erase(sorted({row.unit, *originals, *earlier}), caller.credential):
-            raise Forbidden("It is held: no deletion touches it until the hold is lifted.")
+        units = {row.unit, *self._state.relations.originals_of(row.unit), *earlier}
+        if units & {guard.unit for guard in self._state.guards}:
+            raise Forbidden("It is held or pinned, or what it was made from is: no deletion touches it until then.")
+        await self._compactions.erase(sorted(units), caller.credential)
         return True
 
     async def forget(self, caller: Caller, memory: str, *, tag: str | None = None, source: str | None = None) -> int:
@@ -181,8 +182,7 @@ class Entries:
             return 0
         digest = self._state.names.digest("tag", tag) if tag is not None else self._source(source or "")
         found = await self._labelled(session, digest)
-        await self._erase(found, caller.credential)
-        return len(found)
+        return await self._erase(found, caller.credential)
 
     async def drop_expired(self) -> int:
         """Entries past their time are not shown; now they are gone, too."""
@@ -244,12 +244,29 @@ class Entries:
             before = rows[-1].unit
         return found
 
-    async def _erase(self, units: Sequence[int], credential: str | None) -> None:
+    async def _erase(self, units: Sequence[int], credential: str | None) -> int:
+        erased = 0
         for start in range(0, len(units), SWEPT_AT_ONCE):
-            await self._compactions.erase(units[start : start + SWEPT_AT_ONCE], credential)
+            erased += await self._compactions.erase(units[start : start + SWEPT_AT_ONCE], credential)
+        return erased
 
     def _source(self, source: str) -> bytes:
         return self._state.names.digest("source", source)
+
+    async def _is_got(self, row: EntryRow, moment: Moment | None) -> bool:
+        """What is listed, and what a compaction made, as long as it is there."""
+        if self._is_seen(row, moment):
+            return True
+        was_there = moment is None or row.unit <= moment.seq or row.run == moment.run
+        return was_there and await self._is_output(row)
+
+    async def _version(self, row: EntryRow, moment: Moment | None) -> EntryRow | None:
+        """The one that had the id when the run began."""
+        if moment is None or row.digest is None:
+            return None
+        units = await self._labelled(row.session, row.digest)
+        rows = await self._state.store.views.entries_of(units)
+        return next((rows[unit] for unit in units if self._is_seen(rows[unit], moment)), None)
 
     async def _is_output(self, row: EntryRow) -> bool:
         """Made by a compaction, and still there."""

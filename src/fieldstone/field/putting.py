@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from fieldstone.core.access import Caller
+from fieldstone.core.errors import InvalidPayload
 from fieldstone.core.events import (
     AgentRegistered,
     AgentTexts,
@@ -27,6 +28,7 @@ from fieldstone.core.units import Confidence, Intent
 from fieldstone.core.vocabulary import RESERVED_SESSION_PREFIX
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.record import check_quota
+from fieldstone.ports.views import EntryRow
 from fieldstone.ports.world import Ids
 
 PURPOSE: Final = "OpenWOP put"
@@ -157,5 +159,15 @@ class Putting:
         """The entry that had this id."""
         if entry_id is None:
             return None
-        row = await desk.entry(self.session, entry_id)
-        return None if row is None or row.gone_seq is not None else row.unit
+        row = await desk.entry(self.session, entry_id) or await self._with_unit(desk, entry_id)
+        if row is None or row.gone_seq is not None:
+            return None
+        if (await desk.unit_at(row.unit)).type == "synthesis":
+            raise InvalidPayload("This id is that of a compaction's output, which stays as it is.")
+        return row.unit
+
+    async def _with_unit(self, desk: Desk, unit_id: str) -> EntryRow | None:
+        """The memory's entry whose id the host made."""
+        unit = await desk.unit(unit_id)
+        row = None if unit is None else (await desk.entries_of([unit.seq])).get(unit.seq)
+        return row if row is not None and row.session == self.session and row.digest is None else None

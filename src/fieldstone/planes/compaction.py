@@ -22,7 +22,9 @@ from fieldstone.ports.planes import PlaneStore, ReadTables, SnapshotRow, StreamR
 from fieldstone.ports.world import Clock
 
 CHUNK_EVENTS: Final = 1_000  # deleted in one transaction: writers wait for its end, see benchmarks/streams
-PROJECTED_AT_ONCE: Final = 1_000  # a few milliseconds, in which other threads wait for their turn
+# A millisecond, and then a pause: an append takes its turn with the interpreter some ten times, see benchmarks/threads.
+PROJECTED_AT_ONCE: Final = 200
+PAUSE_S: Final = 0.002
 STREAMS_AT_ONCE: Final = 1_000
 HOLD_PREFIX: Final = "hold:"  # a hold lies among the readers, under a name that no reader may have
 KEPT_PLACE_VERSION: Final = 0  # no reader knows it: to all of them there is no snapshot yet
@@ -70,22 +72,29 @@ class Compactor:
         self._clock = clock
         self._clearing: dict[str, asyncio.Task[None]] = {}
         self._others: set[asyncio.Task[None]] = set()
+        self._turns = asyncio.Lock()
 
     async def compact(self, stream: str, *, dry_run: bool, keep_events: int) -> StreamCompaction:
+        async with self._turns:  # two of one stream would take each other's snapshot away
+            return await self._compact(stream, dry_run=dry_run, keep_events=keep_events)
+
+    async def _compact(self, stream: str, *, dry_run: bool, keep_events: int) -> StreamCompaction:
         plan = await self._store.read(partial(plan_compaction, stream, keep_events))
         if not plan.eligible:
             return StreamCompaction(None, 0, plan.held)
         if dry_run:
             return StreamCompaction(SnapshotSeq(plan.last_seq), plan.eligible, plan.held)
         taken = await self._take_snapshot(stream, plan.last_seq)
+        if taken is None:
+            return StreamCompaction(None, 0, plan.held)
         plan = await self._store.write(partial(_raise_floor, taken, keep_events))
         if not plan.eligible:
             return StreamCompaction(None, 0, plan.held)
         self.clear_soon(stream)
         return StreamCompaction(SnapshotSeq(plan.last_seq), plan.eligible, plan.held)
 
-    async def _take_snapshot(self, stream: str, last_seq: int) -> SnapshotRow:
-        """On disk, read back, and good.
+    async def _take_snapshot(self, stream: str, last_seq: int) -> SnapshotRow | None:
+        """On disk, read back, and good. None: the events went meanwhile, by a deletion or another process.
 
         A place is kept for it while it is projected. Whoever rewrites events drops what was made of them, so where the
         place is gone a secret was completed meanwhile, and the projection may hold its first part.
@@ -96,6 +105,9 @@ class Compactor:
             taken = await self._project(stream, last_seq)
             if await self._store.write(partial(_put_in_place, kept, taken)):
                 if not await self._store.read(partial(_is_as_written, taken)):
+                    row = await self._store.read(lambda tables: tables.stream(stream))
+                    if row is None or row.floor >= last_seq:
+                        return None
                     raise InternalError("The snapshot could not be read back as it was written; no event was touched.")
                 return taken
         raise InternalError("The stream's texts changed while a snapshot of them was taken; no event was touched.")
@@ -105,7 +117,7 @@ class Compactor:
         messages = await self._store.read(partial(_begun, stream, last_seq))
         while messages.last_seq < last_seq:
             await self._store.read(partial(_go_on, stream, messages, last_seq))
-            await asyncio.sleep(0)
+            await asyncio.sleep(PAUSE_S)
         now_ms = self._clock.now_ms()
         return await self._store.read(lambda _: snapshot_of(stream, messages, now_ms=now_ms))
 

@@ -100,18 +100,16 @@ class Delivery:
             if task is not None:
                 task.cancel()
 
-    def join(self, subscription: "Subscription", at: int) -> bool:
-        """Whether it goes on with the tail from here. False: the tail is further; there is more to read first."""
+    def join(self, subscription: "Subscription", at: int) -> None:
+        """It goes on with the tail from here. A tail that is further goes back for it: others drop what they had."""
         tail = self._tails.get(subscription.stream)
-        if tail is not None and tail.at > at:
-            return False
         if tail is None:
             tail = self._tails[subscription.stream] = _Tail(subscription.stream, at)
-            self._look_soon()  # for what came since the subscriber read
+        tail.at = min(tail.at, at)
+        self._look_soon()  # for what came since the subscriber read
         tail.subscriptions[subscription] = None
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch())
-        return True
 
     def leave(self, subscription: "Subscription") -> None:
         tail = self._tails.get(subscription.stream)
@@ -229,7 +227,8 @@ class Subscription:
         events = [Delivered(self._name, row) for row in page.rows]
         if self._replay_ended:
             if not events:
-                self._is_live = self._hub.join(self, self._at)
+                self._is_live = True
+                self._hub.join(self, min(self._at, page.head))
                 return None
             return self._handed(events)
         replayed = [each for each in events if each.seq <= self._target]
@@ -246,8 +245,11 @@ class Subscription:
     # --- live --------------------------------------------------------------------------------------------------------
 
     def put(self, events: Sequence[Delivered], size: int) -> None:
-        if events[0].seq <= self._at:
-            events = [each for each in events if each.seq > self._at]
+        had = self._queue[-1].seq if self._queue else self._at
+        if events[0].seq <= had:
+            events = [each for each in events if each.seq > had]
+        if not events:
+            return
         self._queue += events
         self._queued_bytes += size
         if len(self._queue) > self._hub.queue_events or self._queued_bytes > self._hub.queue_bytes:

@@ -4,6 +4,7 @@ Each step compares and sets within one transaction. So two commits of one run gi
 cancel has one winner, and an append that races a commit is in the transcript, or refused.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
@@ -39,6 +40,8 @@ from fieldstone.ports.world import Clock, Ids
 from fieldstone.retrieval.reading import timestamp
 
 RUN_STREAM: Final = "run:"
+
+_OF_A_RUN: Final = re.compile(r"run:run-[0-9a-f]{32}")  # as `Ids` makes them
 NEVER_ANSWERED: Final = "The run ended before the tool answered."
 # All other writers wait for a commit. So of a longer run a snapshot is taken first, in steps of this many events.
 COMMITTED_EVENTS: Final = 5_000
@@ -121,6 +124,8 @@ def touch_run(tables: Tables, stream: str, now_ms: int) -> None:
     """In the transaction that appends to the stream: its run is streaming now, or takes no more events."""
     run = tables.run_of_stream(stream)
     if run is None:
+        if _OF_A_RUN.fullmatch(stream):  # which was deleted with its thread: nobody would ever delete this
+            raise RunNotFound
         return
     if run.status not in OPEN_STATUSES:
         raise InvalidTransition(f"The run is {run.status}: it takes no more events.")

@@ -233,7 +233,7 @@ class Streams:
     async def read(self, stream: str, *, after: int = 0, limit: int = DEFAULT_READ_EVENTS) -> EventPage:
         """Events behind `after`. Raises `StreamCompacted` where some of them are gone."""
         page = await self.rows(stream, after=after, limit=limit)
-        return EventPage([_stored(stream, row) for row in page.rows], page.head, page.floor)
+        return EventPage(_shown(stream, page.rows), page.head, page.floor)
 
     async def rows(self, stream: str, *, after: int, limit: int) -> RowPage:
         """The same, as they are stored."""
@@ -474,11 +474,18 @@ def _again(tables: ReadTables, row: StreamRow, before: Appended, wish: _Wish) ->
         )
     count = before.last - before.first + 1
     rows = tables.events(row.stream, after=before.first - 1, limit=count, until=before.last)
-    return AppendedEvents([_stored(row.stream, each) for each in rows], before.last)
+    return AppendedEvents(_shown(row.stream, rows), before.last)
 
 
-def _stored(stream: str, row: EventRow) -> StoredEvent:
-    return StoredEvent(stream, row.seq, timestamp(row.at_ms), _events.decode(row.body))
+def _shown(stream: str, rows: Sequence[EventRow]) -> list[StoredEvent]:
+    """The events of one append have one time: it is written out once."""
+    shown: list[StoredEvent] = []
+    written_ms, written = -1, ""
+    for seq, at_ms, body in rows:
+        if at_ms != written_ms:
+            written_ms, written = at_ms, timestamp(at_ms)
+        shown.append(StoredEvent(stream, seq, written, _events.decode(body)))
+    return shown
 
 
 def drop_snapshots_from(tables: Tables, stream: str, seq: int) -> None:

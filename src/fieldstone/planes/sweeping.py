@@ -4,18 +4,23 @@ Every text takes the road of a new one; deltas are joined as they were when they
 the place of what lay there. A sweep may be cut off and done again: what is clean is left alone.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, json
 
-from fieldstone.core.streams import TEXT_DELTA, StreamEvent
+from fieldstone.core.errors import InternalError
+from fieldstone.core.streams import REASONING, TEXT_DELTA, StreamEvent
 from fieldstone.planes.below_floor import rewrite_below_floor, text_below_floor
+from fieldstone.planes.compaction import KEPT_PLACE_VERSION
 from fieldstone.planes.messages import decode_state, go_on_from
 from fieldstone.planes.openings import Literals
 from fieldstone.planes.snapshots import snapshot_of, state_in
-from fieldstone.planes.streams import Streams, drop_snapshots_from
+from fieldstone.planes.streams import KINDS, Streams, drop_snapshots_from
 from fieldstone.planes.trails import StreamTrail, clean_values, clean_words, follow, read_back, with_text
 from fieldstone.ports.planes import EventRow, MessageRow, PlaneStore, ReadTables, SnapshotRow, StreamRow, Tables
 from fieldstone.redact import Harness
@@ -23,76 +28,116 @@ from fieldstone.redact import Harness
 EVENTS_AT_ONCE: Final = 500
 MESSAGES_AT_ONCE: Final = 200
 NAMES_AT_ONCE: Final = 500
-TRIES: Final = 3  # of a stream that is written while it is swept
+TRIES: Final = 10  # of a stream that is rewritten or compacted while it is swept
+DEEPER: Final = 8  # levels that a message and a state put around an event's payload
 
 _encoder: Final = json.Encoder()
 _events: Final = json.Decoder(StreamEvent)
 
 
 class PlanesSwept(Struct, frozen=True):
-    """How many of each were replaced."""
+    """How many of each were replaced. `names`: ids of streams and threads that hold a secret. They stay: what points
+    at them would point at nothing. Whoever asked deletes these streams and threads."""
 
     events: int
     snapshots: int
     messages: int
+    names: int = 0
+
+
+class _Tools(NamedTuple):
+    store: PlaneStore
+    harness: Harness
+    literals: Literals
+
+
+class _Page(NamedTuple):
+    """A page of events, followed: each change is a row as it was read, and as it is to be."""
+
+    trail: StreamTrail
+    changes: Sequence[tuple[EventRow, EventRow]]
+    below: str | None  # what a text that began below the floor has now
+
+
+class _Attempt(NamedTuple):
+    replaced: int
+    is_whole: bool  # False: somebody else rewrote or compacted it meanwhile
 
 
 async def sweep_planes(streams: Streams) -> PlanesSwept:
-    harness, literals = await streams.harness(), await streams.beginnings()
-    events = snapshots = messages = 0
-    async for row in _all_streams(streams.store):
-        snapshots += await streams.store.write(partial(_sweep_snapshots, harness, row.stream))
-        events += await _sweep_stream(streams.store, harness, literals, row.stream)
-    async for thread in _all_threads(streams.store):
-        messages += await _sweep_thread(streams.store, harness, thread)
+    tools = _Tools(streams.store, await streams.harness(), await streams.beginnings())
+    events = snapshots = messages = names = 0
+    async for row in _all_streams(tools.store):
+        names += any(tools.harness.holds_secret([row.stream]))
+        snapshots += await _sweep_snapshots(tools, row.stream)
+        events += await _sweep_stream(tools, row.stream)
+        snapshots += await _sweep_snapshots(tools, row.stream)  # one that was taken meanwhile
+    async for thread in _all_threads(tools.store):
+        names += any(tools.harness.holds_secret([thread]))
+        messages += await _sweep_thread(tools, thread)
     streams.forget_texts()
-    if events or snapshots or messages:
-        await streams.scour()
-    return PlanesSwept(events, snapshots, messages)
+    await streams.scour()  # always: a sweep that was cut off before it has nothing left to replace
+    return PlanesSwept(events, snapshots, messages, names)
 
 
 # --- events ----------------------------------------------------------------------------------------------------------
 
 
-async def _sweep_stream(store: PlaneStore, harness: Harness, literals: Literals, stream: str) -> int:
+async def _sweep_stream(tools: _Tools, stream: str) -> int:
     replaced = 0
     for _ in range(TRIES):
-        done = await _sweep_events(store, harness, literals, stream)
-        replaced += abs(done)
-        if done >= 0:
-            break
-    return replaced
+        attempt = await _sweep_events(tools, stream)
+        replaced += attempt.replaced
+        if attempt.is_whole:
+            return replaced
+    raise InternalError("A stream was rewritten over and over while it was swept. Sweep again when it is quieter.")
 
 
-async def _sweep_events(store: PlaneStore, harness: Harness, literals: Literals, stream: str) -> int:
-    """How many were replaced; less than 0 where some were not, because somebody else had rewritten them meanwhile."""
-    trail = await store.read(partial(_trail_at_floor, stream))
+async def _sweep_events(tools: _Tools, stream: str) -> _Attempt:
+    trail = await tools.store.read(partial(_trail_at_floor, stream))
     seen: dict[int, EventRow] = {}
     replaced = 0
-    while True:
-        after = trail.head
-        rows = await store.read(lambda tables: tables.events(stream, after=after, limit=EVENTS_AT_ONCE))  # noqa: B023
-        if not rows or rows[0].seq != after + 1:  # the end; or it was compacted meanwhile, and a new look is due
-            return -replaced if rows else replaced
-        events = [_events.decode(each.body) for each in rows]
-        followed = follow(harness, literals, trail, clean_words(harness, events))
-        seen = {seq: each for seq, each in seen.items() if seq in _open_seqs(trail)} | {each.seq: each for each in rows}
-        changes = [
-            (each, each._replace(body=_encoder.encode(now)))
-            for each, event, now in zip(rows, events, followed.events, strict=True)
-            if event != now
-        ]
-        below = followed.rewritten.get(trail.floor)
-        for seq in followed.rewritten.keys() - {trail.floor}:
-            before, text = seen[seq], followed.rewritten[seq]
-            changes.append(
-                (before, before._replace(body=_encoder.encode(with_text(_events.decode(before.body), text))))
-            )
-        if changes:
-            replaced += len(changes)
-            if not await store.write(partial(_replace, stream, trail.floor, below, changes)):
-                return -replaced
-        trail = followed.trail
+    while rows := await tools.store.read(partial(_events_after, stream, trail.head)):
+        if rows[0].seq != trail.head + 1:
+            return _Attempt(replaced, is_whole=False)
+        still_open = _open_seqs(trail)
+        seen = {seq: each for seq, each in seen.items() if seq in still_open} | {each.seq: each for each in rows}
+        page = await asyncio.to_thread(_followed, tools, trail, rows, seen)
+        if page.changes:
+            replaced += len(page.changes)
+            if not await tools.store.write(partial(_replace, stream, trail.floor, page.below, page.changes)):
+                return _Attempt(replaced, is_whole=False)
+            seen |= {now.seq: now for _, now in page.changes}
+        trail = page.trail
+    return _Attempt(replaced, is_whole=True)
+
+
+def _followed(tools: _Tools, trail: StreamTrail, rows: Sequence[EventRow], seen: Mapping[int, EventRow]) -> _Page:
+    events = [_events.decode(each.body) for each in rows]
+    clean = [_with_clean_kind(tools.harness, each) for each in clean_words(tools.harness, events)]
+    followed = follow(tools.harness, tools.literals, trail, clean)
+    changes = [
+        (each, each._replace(body=_encoder.encode(now)))
+        for each, event, now in zip(rows, events, followed.events, strict=True)
+        if event != now
+    ]
+    for seq in followed.rewritten.keys() - {trail.floor}:
+        before = seen[seq]
+        now = with_text(_events.decode(before.body), followed.rewritten[seq])
+        changes.append((before, before._replace(body=_encoder.encode(now))))
+    return _Page(followed.trail, changes, followed.rewritten.get(trail.floor))
+
+
+def _with_clean_kind(harness: Harness, event: StreamEvent) -> StreamEvent:
+    """A kind of its own is a word that a client chose."""
+    if event.kind in KINDS:
+        return event
+    clean = harness.clean_one(event.kind).text
+    return event if clean == event.kind else StreamEvent(clean, event.payload)
+
+
+def _events_after(stream: str, after: int, tables: ReadTables) -> list[EventRow]:
+    return tables.events(stream, after=after, limit=EVENTS_AT_ONCE)
 
 
 def _open_seqs(trail: StreamTrail) -> set[int]:
@@ -128,38 +173,75 @@ def _replace(
 # --- snapshots and messages ------------------------------------------------------------------------------------------
 
 
-def _sweep_snapshots(harness: Harness, stream: str, tables: Tables) -> int:
-    row = tables.stream(stream) or StreamRow(stream)
+async def _sweep_snapshots(tools: _Tools, stream: str) -> int:
+    row, taken = await tools.store.read(lambda tables: (tables.stream(stream), tables.snapshots(stream)))
     replaced = 0
-    for snapshot in tables.snapshots(stream):
-        if state_in(snapshot, head=row.head) is not None and (clean := _clean_snapshot(harness, snapshot)) is not None:
-            tables.put_snapshot(clean)
-            replaced += 1
+    for snapshot in taken:
+        clean = await asyncio.to_thread(_clean_snapshot, tools, row or StreamRow(stream), snapshot)
+        if clean is not None:
+            replaced += await tools.store.write(partial(_replace_snapshot, snapshot, clean))
     return replaced
 
 
-def _clean_snapshot(harness: Harness, snapshot: SnapshotRow) -> SnapshotRow | None:
-    state = _clean_json(harness, snapshot.state)
-    if state is None:
+def _clean_snapshot(tools: _Tools, row: StreamRow, snapshot: SnapshotRow) -> SnapshotRow | None:
+    """None where there is nothing to take out. Of one that nobody can read only its place is left."""
+    if state_in(snapshot, head=row.head) is None:
+        holds = any(tools.harness.holds_secret([snapshot.state.decode(errors="replace")]))
+        return snapshot._replace(state_version=KEPT_PLACE_VERSION, checksum=b"", state=b"") if holds else None
+    state: dict[str, Any] = json.decode(snapshot.state)
+    messages = [_clean_message(tools, each) for each in state["messages"]]
+    draft = None if state["draft"] is None else _clean_message(tools, state["draft"])
+    clean = clean_values(tools.harness, {**state, "messages": messages, "draft": draft}, depth=-DEEPER)
+    if clean == state:
         return None
-    messages = go_on_from(decode_state(state), snapshot.last_seq)
-    return snapshot_of(snapshot.stream, messages, now_ms=snapshot.created_ms)
+    going_on = go_on_from(decode_state(_encoder.encode(clean)), snapshot.last_seq)
+    return snapshot_of(snapshot.stream, going_on, now_ms=snapshot.created_ms)
 
 
-async def _sweep_thread(store: PlaneStore, harness: Harness, thread: str) -> int:
+def _replace_snapshot(before: SnapshotRow, now: SnapshotRow, tables: Tables) -> bool:
+    """Not where it was dropped or taken anew since."""
+    is_there = before in tables.snapshots(before.stream)
+    if is_there:
+        tables.put_snapshot(now)
+    return is_there
+
+
+async def _sweep_thread(tools: _Tools, thread: str) -> int:
     replaced = place = 0
-    while True:
-        after = place
-        page = await store.read(lambda tables: _bodies(tables, thread, after))  # noqa: B023
-        if not page:
-            return replaced
+    while page := await tools.store.read(partial(_bodies, thread, place)):
         place = max(page)
-        clean = {each: body for each, text in page.items() if (body := _clean_json(harness, text)) is not None}
+        clean = await asyncio.to_thread(_clean_bodies, tools, page)
         if clean:
-            replaced += await store.write(partial(_replace_bodies, thread, page, clean))
+            replaced += await tools.store.write(partial(_replace_bodies, thread, page, clean))
+    return replaced
 
 
-def _bodies(tables: ReadTables, thread: str, after: int) -> dict[int, bytes]:
+def _clean_bodies(tools: _Tools, page: Mapping[int, bytes]) -> dict[int, bytes]:
+    """Those that have to change."""
+    changed: dict[int, bytes] = {}
+    for place, body in page.items():
+        message: dict[str, Any] = json.decode(body)
+        clean = clean_values(tools.harness, _clean_message(tools, message), depth=-DEEPER)
+        if clean != message:
+            changed[place] = _encoder.encode(clean)
+    return changed
+
+
+def _clean_message(tools: _Tools, message: dict[str, Any]) -> dict[str, Any]:
+    """Each reasoning event is a part of its own: those that follow each other are one text, as they were in the log."""
+    parts: list[dict[str, Any]] = []
+    for kind, group in groupby(message["parts"], key=itemgetter("type")):
+        together = list(group)
+        if kind == REASONING and len(together) > 1:
+            told = [StreamEvent(REASONING, {"text": part["text"]}) for part in together]
+            clean = follow(tools.harness, tools.literals, StreamTrail(), told).events
+            texts = [event.payload["text"] for event in clean]
+            together = [{**part, "text": text} for part, text in zip(together, texts, strict=True) if text]
+        parts += together
+    return {**message, "parts": parts}
+
+
+def _bodies(thread: str, after: int, tables: ReadTables) -> dict[int, bytes]:
     rows: list[MessageRow] = tables.messages(thread, after_place=after, limit=MESSAGES_AT_ONCE)
     return tables.bodies(thread, [each.place for each in rows])
 
@@ -169,13 +251,6 @@ def _replace_bodies(thread: str, read: Mapping[int, bytes], clean: Mapping[int, 
     still = {place: body for place, body in clean.items() if now.get(place) == read[place]}  # not those deleted since
     tables.put_bodies(thread, still)
     return len(still)
-
-
-def _clean_json(harness: Harness, text: bytes) -> bytes | None:
-    """None where there is nothing to take out."""
-    value: Any = json.decode(text)
-    clean = clean_values(harness, value)
-    return None if clean is value else _encoder.encode(clean)
 
 
 # --- all of them -----------------------------------------------------------------------------------------------------

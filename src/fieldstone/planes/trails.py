@@ -110,9 +110,12 @@ def clean_words(harness: Harness, events: Sequence[StreamEvent]) -> Sequence[Str
     return clean
 
 
-def clean_values(harness: Harness, value: Any) -> Any:
-    """A JSON value with every string clean; the very same where there is nothing to take out."""
-    strings = list(_strings(value))
+def clean_values(harness: Harness, value: Any, *, depth: int = 0) -> Any:
+    """A JSON value with every string clean; the very same where there is nothing to take out.
+
+    `depth`: less than 0 for what holds payloads further inside than an event does.
+    """
+    strings = list(_strings(value, depth))
     [group] = harness.clean_groups([strings])
     return value if group.texts is strings else _filled(value, iter(group.texts))
 

@@ -4,6 +4,7 @@ Every entry is a unit, and every write takes the road of RECORD, redaction inclu
 another tenant's read as empty.
 """
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from datetime import UTC, datetime
 from typing import Final, Literal, Protocol
@@ -15,7 +16,7 @@ from fieldstone.core.errors import Forbidden, InvalidPayload
 from fieldstone.core.validate import is_blank
 from fieldstone.field.entries import KeptEntry, Moment
 from fieldstone.field.field import LocalField
-from fieldstone.field.putting import NewEntry
+from fieldstone.field.putting import NewEntry, host_agent
 from fieldstone.profiles.openwop.archives import INDEX_FILE, encoded, index_of
 from fieldstone.profiles.openwop.budget import within
 from fieldstone.profiles.openwop.feed import Feed, FeedEvent
@@ -32,6 +33,8 @@ MOST_TAG_CHARS: Final = 256
 MOST_TAGS: Final = 1_000
 MOST_QUERY_CHARS: Final = 4_096
 MOST_LIMIT: Final = 2**53 - 1
+
+_RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
 class MemoryEntry(Struct, frozen=True, rename="camel"):
@@ -198,7 +201,7 @@ class MemoryAdapter:
         rows = await self._memories.condensing.compact(
             ref,
             units,
-            why=why,
+            why=f"{why}, asked for by {host_agent(self._caller)}",
             group_entries=len(units) if whole else self._limits.group_entries,
             output_bytes=self._limits.max_output_bytes,
             deletes=self._limits.deletes if deletes is None else deletes,
@@ -296,14 +299,14 @@ def _shown(entry: KeptEntry) -> MemoryEntry:
 
 
 def _milliseconds(moment: datetime | str) -> int:
-    if isinstance(moment, str):
-        try:
-            moment = datetime.fromisoformat(moment)
-        except ValueError:
-            raise InvalidPayload("expiresAt must be a time as RFC 3339 has it.") from None
-    if moment.tzinfo is None:
-        raise InvalidPayload("expiresAt must say its time zone.")
-    return int(moment.astimezone(UTC).timestamp() * 1_000)
+    try:
+        if isinstance(moment, str):
+            moment = datetime.fromisoformat(moment if _RFC_3339.fullmatch(moment) else "")
+        if moment.tzinfo is None:
+            raise InvalidPayload("expiresAt must say its time zone.")
+        return int(moment.astimezone(UTC).timestamp() * 1_000)
+    except (ValueError, OverflowError):
+        raise InvalidPayload("expiresAt must be a time as RFC 3339 has it.") from None
 
 
 def _check_list(limit: int, tag: str | None, token_budget: int | None, rank: Rank, query: str | None) -> None:

@@ -31,6 +31,8 @@ def moment_of(given: str, key: bytes) -> Moment:
         raw = urlsafe_b64decode(given.encode()) if len(given) == TOKEN_CHARS else b""
     except (NotBase64, ValueError):
         raw = b""
+    if urlsafe_b64encode(raw).decode() != given:  # the last letter has bits that nothing decodes
+        raw = b""
     body, seal = raw[:-SEAL_BYTES], raw[-SEAL_BYTES:]
     if len(body) != SEQ_BYTES + RUN_BYTES or not hmac.compare_digest(seal, _seal(body, key)):
         raise InvalidPayload("snapshot is none that a list of this host returned.")

@@ -42,8 +42,14 @@ def configure_logs(
     root = logging.getLogger()
     root.handlers = [FromLibraries()]
     root.setLevel(max(LEVELS[level], logging.WARNING))  # what libraries tell below that may quote what they handle
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     # uvicorn tells its starts and bad bytes on a connection: for whoever debugs.
     logging.getLogger("uvicorn.error").setLevel(logging.INFO if level == "debug" else logging.ERROR)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """uvicorn says so of every WebSocket that was refused with an answer: whoever likes could fill the log."""
+    return record.msg != "ASGI callable returned without completing handshake."
 
 
 def places_of_exception(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
