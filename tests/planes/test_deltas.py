@@ -13,7 +13,7 @@ from fieldstone.planes.openings import literal_beginnings
 from fieldstone.planes.snapshots import take_snapshot
 from fieldstone.planes.streams import HELD_MS
 from fieldstone.planes.trails import StreamTrail, follow
-from tests.planes.events import call, delta, finished, reasoning, result, started
+from tests.planes.events import call, delta, error, file, finished, reasoning, result, started, user
 from tests.planes.scene import Scene
 from tests.planes.transport import HARNESS, KNOWN, STREAM, shown_text, stored_texts, streams_of
 from tests.redact.fakes import TOKENS, noise, private_key
@@ -132,7 +132,7 @@ async def test_the_next_delta_decides(scene: Scene) -> None:
 
 
 @requirement("planes:secrets:decided")
-@pytest.mark.parametrize("end", [finished(), call("c1"), StreamEvent("something-else", {})])
+@pytest.mark.parametrize("end", [finished(), result("c1"), user("And now?")])
 async def test_the_end_of_the_step_decides(scene: Scene, end: StreamEvent) -> None:
     streams = streams_of(scene)
     await streams.append(STREAM, [delta(KNOWN[:6])])
@@ -289,3 +289,27 @@ def test_the_rules_beginnings_are_tokens_and_not_words() -> None:
     literals = {literal for each in literal_beginnings().values() for literal in each}
     assert {"AKIA", "sk-", "ghp_", "AIza", "-----BEGIN"} <= literals
     assert not {"password", "secret", "access", "https://", "token"} & literals
+
+
+BETWEEN = [
+    StreamEvent("heartbeat", {}),
+    error("once more"),
+    started(),
+    call("c1"),
+    file("https://example.org/a.png"),
+    StreamEvent("text-delta", {}),
+    StreamEvent("tool-result", {"output": "of no call"}),
+    StreamEvent("user-message", {}),
+]
+
+
+@requirement("planes:secrets:any-cut")
+@pytest.mark.parametrize("between", BETWEEN, ids=lambda event: event.kind)
+async def test_a_secret_is_caught_whatever_comes_between_its_pieces(scene: Scene, between: StreamEvent) -> None:
+    streams = streams_of(scene)
+    for at in range(0, len(KNOWN), 6):
+        await streams.append(STREAM, [delta(KNOWN[at : at + 6]), between])
+    await streams.append(STREAM, [finished()])
+    text = await shown_text(streams)
+    assert "REDACTED" in text
+    assert KNOWN[:12] not in text

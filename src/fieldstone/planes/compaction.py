@@ -6,9 +6,9 @@ sees and that go when the store is opened again.
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import structlog
 from msgspec import Struct
@@ -126,11 +126,11 @@ class Compactor:
     def clear_soon(self, stream: str) -> None:
         task = self._clearing.get(stream)
         if task is None or task.done():
-            self._clearing[stream] = task = asyncio.create_task(self._logged(self._clear(stream)))
+            self._clearing[stream] = task = asyncio.create_task(self._logged(partial(self._clear, stream)))
             task.add_done_callback(lambda done: self._cleared(stream, done))
 
     def resume(self) -> None:
-        task = asyncio.create_task(self._logged(self._go_on()))
+        task = asyncio.create_task(self._logged(self._go_on))
         self._others.add(task)
         task.add_done_callback(self._others.discard)
 
@@ -168,9 +168,9 @@ class Compactor:
                 return
             await asyncio.sleep(SCOUR_PAUSE_S)
 
-    async def _logged(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _logged(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         except FieldError as error:  # nobody waits for it; it goes on when the store is opened again
             logger.warning("a stream could not be cleared", code=error.code)
 

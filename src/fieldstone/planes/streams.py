@@ -44,6 +44,7 @@ from fieldstone.planes.trails import (
     Followed,
     StreamTrail,
     clean_words,
+    ends_texts,
     follow,
     reaches_below,
     read_back,
@@ -392,7 +393,7 @@ def rows_after(stream: str, after: int, limit: int, now_ms: int, tables: ReadTab
             f"Events up to {row.floor} are gone: a snapshot stands for them.", extra={"floor": row.floor}
         )
     shown_to, held_ms = row.head, None
-    if row.held_from is not None and row.held_ms is not None and now_ms < row.held_ms + HELD_MS:
+    if row.held_from is not None and row.held_ms is not None and 0 <= now_ms - row.held_ms < HELD_MS:
         shown_to, held_ms = row.held_from - 1, min(HELD_MS, row.held_ms + HELD_MS - now_ms)
     rows = tables.events(stream, after=after, limit=limit, until=shown_to) if limit and after < shown_to else []
     return RowPage(rows, row.head, row.floor, shown_to, held_ms)
@@ -520,8 +521,10 @@ def read_back_trail(tables: ReadTables, row: StreamRow) -> StreamTrail:
         for each in reversed(rows):
             event = _events.decode(each.body)
             text = text_of(event)
-            if text is None:
+            if ends_texts(event):
                 return _trail(row, texts)
+            if text is None:
+                continue
             texts.setdefault(event.kind, []).append((each.seq, text))
             size += len(text)
         end = start

@@ -1,6 +1,6 @@
 """Secrets that stream in over deltas: what was said last is cleaned again with what comes.
 
-The deltas of one kind make up one running text, until an event of another sort ends it. Each append cleans the end of
+The deltas of one kind make up one running text, until their message ends. Each append cleans the end of
 that text together with what is new. A secret that is whole now is taken out of all its pieces: the marker goes into the
 first, the others lose their part.
 
@@ -160,6 +160,19 @@ def text_of(event: StreamEvent) -> str | None:
     return text if isinstance(text, str) else None
 
 
+def ends_texts(event: StreamEvent) -> bool:
+    """Whether the message ends with it. Whatever else comes between two deltas, a reader joins them."""
+    match event.kind:
+        case "step-finished":
+            return True
+        case "tool-result":
+            return isinstance(event.payload.get("toolCallId"), str)
+        case "user-message":
+            return "content" in event.payload
+        case _:
+            return False
+
+
 def with_text(event: StreamEvent, text: str) -> StreamEvent:
     """The delta with what is left of its text."""
     return StreamEvent(event.kind, {**event.payload, DELTAS[event.kind]: text})
@@ -172,7 +185,7 @@ def _sorted_out(trail: StreamTrail, events: Sequence[StreamEvent]) -> tuple[list
     for seq, event in enumerate(events, start=trail.head + 1):
         text = text_of(event)
         if text is None:
-            going_on = {}
+            going_on = {} if ends_texts(event) else going_on
             continue
         run = going_on.get(event.kind)
         if run is None:
