@@ -52,7 +52,7 @@ class OpenWopSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     detect_conflicts: bool = False  # among entries
     max_entry_bytes: int = 65_536
     compaction: bool = True
-    compaction_schedule: str | None = "0 3 * * *"  # cron, UTC; None: by call only
+    compaction_schedule: str | None = None  # cron, UTC; None: by call only
     compaction_min_entries: int = 50  # a memory with fewer is left as it is
     compaction_keep_newest: int = 20
     max_input_entries: int = 1_000

@@ -112,10 +112,10 @@ DISTILLATION: Final = (
     ),
     Mutation(
         "distillation-tag",
-        "the cleaning of a distillation's tag",
+        "the cleaning of a distillation's tags",
         "field/distillation.py",
-        "EntryTexts(tags=(tag,))",
-        "EntryTexts(tags=(self.texts()[3],))",
+        "EntryTexts(tags=tuple(dict.fromkeys(tags)))",
+        "EntryTexts(tags=tuple(self.texts()[3 : 3 + len(tags)]))",
         (OWN_WORDS,),
     ),
     Mutation(

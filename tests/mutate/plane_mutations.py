@@ -14,13 +14,18 @@ DIGEST: Final = f"{PLANE}::test_the_digest_of_a_request_tells_nothing_of_a_secre
 IN_PIECES: Final = f"{DELTAS}::test_the_marker_goes_into_the_first_piece_and_the_others_lose_their_part"
 PAYLOAD: Final = f"{DELTAS}::test_every_string_of_a_payload_is_clean_names_too"
 NOT_SHOWN: Final = f"{DELTAS}::test_no_reader_sees_more_than_three_characters_of_it"
+BETWEEN: Final = f"{DELTAS}::test_a_secret_is_caught_whatever_comes_between_its_pieces"
 ANOTHER_PROCESS: Final = f"{DELTAS}::test_another_process_goes_on_with_a_text_and_a_secret"
 CUT_IN_TWO: Final = (
     "tests/planes/test_stream_compaction.py::test_a_secret_that_a_compaction_cut_in_two_is_taken_out_of_both_halves"
 )
 EVENTS_SWEPT: Final = f"{SWEPT}::test_a_sweep_clears_a_late_secret_from_events_also_over_deltas"
 STATES_SWEPT: Final = f"{SWEPT}::test_a_sweep_clears_snapshots_and_messages"
+PAGES_SWEPT: Final = f"{SWEPT}::test_a_secret_over_many_pages_of_events_is_cleared"
 BOTH_HALVES: Final = f"{SWEPT}::test_a_secret_that_a_compaction_cut_in_two_is_cleared_from_both_halves"
+REASONING_SWEPT: Final = f"{PLANE}::test_a_late_secret_over_pieces_of_reasoning_is_swept_from_messages_and_snapshots"
+NAMES_TOLD: Final = f"{PLANE}::test_a_sweep_tells_how_many_names_hold_a_late_secret"
+KIND_SWEPT: Final = f"{PLANE}::test_a_late_secret_that_is_a_kind_of_event_is_swept"
 FIELD_SWEPT: Final = f"{PLANE}::test_a_sweep_of_the_field_clears_its_planes_too"
 MESSAGES_CLEAN: Final = f"{CONTEXTS}::test_what_comes_in_is_clean_before_the_model_or_a_summariser_sees_it"
 SUMMARY_CLEAN: Final = f"{CONTEXTS}::test_a_secret_that_a_summariser_says_is_taken_out_of_the_summary"
@@ -154,6 +159,38 @@ STREAMS: Final = (
         (ANOTHER_PROCESS,),
     ),
     Mutation(
+        "stream-going-on",
+        "the memory of a text when another event comes between its deltas",
+        "planes/trails.py",
+        "going_on = {} if ends_texts(event) else going_on",
+        "going_on = {}",
+        (BETWEEN,),
+    ),
+    Mutation(
+        "stream-read-back-going-on",
+        "the memory of what another process appended before another event",
+        "planes/streams.py",
+        "if ends_texts(event):",
+        "if text is None:",
+        (f"{PLANE}::test_a_secret_with_other_events_between_its_pieces_is_in_no_message",),
+    ),
+    Mutation(
+        "stream-result-of-no-call",
+        "the memory of a text when a result without a call comes, which ends no message",
+        "planes/trails.py",
+        'isinstance(event.payload.get("toolCallId"), str)',
+        "True",
+        (BETWEEN,),
+    ),
+    Mutation(
+        "stream-empty-question",
+        "the memory of a text when a user's message without content comes, which ends no message",
+        "planes/trails.py",
+        '"content" in event.payload',
+        "True",
+        (BETWEEN,),
+    ),
+    Mutation(
         "stream-swallow",
         "the taking out of what goes on behind a marker that was read back",
         "planes/trails.py",
@@ -236,9 +273,51 @@ SWEEPING: Final = (
     _unswept(
         "words",
         "the search for late secrets beside the deltas",
-        "follow(harness, literals, trail, clean_words(harness, events))",
-        "follow(harness, literals, trail, events)",
+        "clean_words(tools.harness, events)",
+        "events",
         EVENTS_SWEPT,
+    ),
+    _unswept(
+        "running-texts",
+        "the search for late secrets in running texts",
+        "followed = follow(tools.harness, tools.literals, trail, clean)",
+        "followed = follow(tools.harness, tools.literals, trail, clean)._replace(events=clean)",
+        EVENTS_SWEPT,
+    ),
+    _unswept(
+        "earlier-pages",
+        "the cleaning of the first pieces of a late secret that lie on an earlier page",
+        "for seq in followed.rewritten.keys() - {trail.floor}:",
+        "for seq in ():",
+        PAGES_SWEPT,
+    ),
+    _unswept(
+        "kinds",
+        "the cleaning of kinds of events",
+        "_with_clean_kind(tools.harness, each) for each in",
+        "each for each in",
+        KIND_SWEPT,
+    ),
+    _unswept(
+        "kind",
+        "the search for a late secret in a kind of event",
+        "clean = harness.clean_one(event.kind).text",
+        "clean = event.kind",
+        KIND_SWEPT,
+    ),
+    _unswept(
+        "stream-ids",
+        "the search for late secrets in the ids of streams",
+        "any(tools.harness.holds_secret([row.stream]))",
+        "0",
+        NAMES_TOLD,
+    ),
+    _unswept(
+        "thread-ids",
+        "the search for late secrets in the ids of threads",
+        "any(tools.harness.holds_secret([thread]))",
+        "0",
+        NAMES_TOLD,
     ),
     _unswept(
         "events",
@@ -257,22 +336,57 @@ SWEEPING: Final = (
     _unswept(
         "snapshots",
         "the cleaning of stored snapshots",
-        "(clean := _clean_snapshot(harness, snapshot)) is not None",
-        "(clean := snapshot) is None",
+        "clean = await asyncio.to_thread(_clean_snapshot, tools, row or StreamRow(stream), snapshot)",
+        "clean = None",
         STATES_SWEPT,
     ),
     _unswept(
         "snapshot",
         "the cleaning of a snapshot's state",
-        "state = _clean_json(harness, snapshot.state)",
-        "state = snapshot.state",
+        'clean = clean_values(tools.harness, {**state, "messages": messages, "draft": draft}, depth=-DEEPER)',
+        'clean = {**state, "messages": messages, "draft": draft}',
         STATES_SWEPT,
+    ),
+    _unswept(
+        "unreadable-snapshot",
+        "the search for late secrets in a snapshot that nobody can read",
+        'holds = any(tools.harness.holds_secret([snapshot.state.decode(errors="replace")]))',
+        "holds = False",
+        f"{PLANE}::test_a_late_secret_in_a_snapshot_that_nobody_can_read_is_swept",
+    ),
+    _unswept(
+        "snapshot-reasoning",
+        "the search for late secrets over pieces of reasoning in a snapshot's messages",
+        '[_clean_message(tools, each) for each in state["messages"]]',
+        'state["messages"]',
+        REASONING_SWEPT,
+    ),
+    _unswept(
+        "draft-reasoning",
+        "the search for late secrets over pieces of reasoning in a snapshot's draft",
+        '_clean_message(tools, state["draft"])',
+        'state["draft"]',
+        REASONING_SWEPT,
+    ),
+    _unswept(
+        "message-reasoning",
+        "the search for late secrets over pieces of reasoning in messages",
+        "_clean_message(tools, message), depth",
+        "message, depth",
+        REASONING_SWEPT,
+    ),
+    _unswept(
+        "reasoning",
+        "the search for late secrets over pieces of reasoning",
+        "clean = follow(tools.harness, tools.literals, StreamTrail(), told).events",
+        "clean = told",
+        REASONING_SWEPT,
     ),
     _unswept(
         "messages",
         "the search for late secrets in messages",
-        "(body := _clean_json(harness, text)) is not None",
-        "(body := text) is None",
+        "clean = await asyncio.to_thread(_clean_bodies, tools, page)",
+        "clean = {}",
         STATES_SWEPT,
     ),
     _unswept(
@@ -284,9 +398,9 @@ SWEEPING: Final = (
     ),
     _unswept(
         "values",
-        "the cleaning of a stored state or message",
-        "clean = clean_values(harness, value)",
-        "clean = value",
+        "the cleaning of a stored message",
+        "clean = clean_values(tools.harness, _clean_message(tools, message), depth=-DEEPER)",
+        "clean = _clean_message(tools, message)",
         STATES_SWEPT,
     ),
     _unswept(

@@ -14,8 +14,8 @@ SCRUBBERS: Final = frozenset(
         *("_clean", "_clean_group", "_cleaned", "_without_parts", "_offence", "_rewritten"),
         *("scrub", "scrubbed", "_scrub", "_scrubbed", "Scrubbing"),
         *("_refuse_altered_names", "_refuse_secrets", "given_secrets"),
-        *("clean_words", "clean_values", "_clean_json", "_clean_snapshot", "clean_text"),
-        *("_without_secrets", "_scanned", "_refuse_names"),
+        *("clean_words", "clean_values", "_clean_snapshot", "_clean_bodies", "_clean_message", "_with_clean_kind"),
+        *("clean_text", "_without_secrets", "_scanned", "_refuse_names"),
     }
 )
 # A common name: others follow the log, or a thread of units.

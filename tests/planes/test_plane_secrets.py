@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from msgspec import json
+from msgspec import json, to_builtins
 
 from fieldstone.backends.memory.planes import MemoryPlanes
 from fieldstone.backends.memory.store import MemoryStore
@@ -24,12 +24,14 @@ from fieldstone.field.remembering import Remembering
 from fieldstone.field.secrets import Secrets
 from fieldstone.field.threads import LocalThreads
 from fieldstone.planes.streams import CLEANED_IN_THREAD_BYTES, Streams
-from fieldstone.planes.sweeping import sweep_planes
+from fieldstone.planes.sweeping import PlanesSwept, sweep_planes
+from fieldstone.ports.planes import SnapshotRow
 from fieldstone.redact import Harness, shared_harness
 from fieldstone.testing import KEY, ManualClock, SeededIds, WordCounter
 from tests.messages import join
-from tests.planes.events import delta, finished, result
-from tests.planes.scene import SCOPE, Scene
+from tests.planes.events import delta, finished, reasoning, result
+from tests.planes.scene import SCOPE, THREAD, Scene
+from tests.planes.test_deltas import BETWEEN
 from tests.planes.transport import HARNESS, KNOWN, STREAM, streams_of
 from tests.protocol.ways import on_disk
 from tests.redact.fakes import noise
@@ -125,6 +127,22 @@ async def test_the_digest_of_a_request_tells_nothing_of_a_secret(
     assert kept[0] == kept[1]
 
 
+@requirement("planes:secrets:any-cut")
+@pytest.mark.parametrize("another", [False, True], ids=["the same process", "another process"])
+@pytest.mark.parametrize("between", BETWEEN, ids=lambda event: event.kind)
+async def test_a_secret_with_other_events_between_its_pieces_is_in_no_message(
+    scene: Scene, between: StreamEvent, *, another: bool
+) -> None:
+    """The projection joins the text over them, and so does what looks for secrets."""
+    run, streams = await scene.begin(), streams_of(scene)
+    for piece in ("take ", KNOWN[:8], KNOWN[8:16], KNOWN[16:] + " now"):
+        if another:
+            streams = streams_of(scene)  # which has only what is stored to go by
+        await streams.append(run.stream_id, [delta(piece), between])
+    await scene.commit(run)
+    assert await scene.path() == [f"take {MARKER} now"]
+
+
 # --- secrets that became known late -----------------------------------------------------------------------------------
 
 
@@ -174,6 +192,66 @@ async def test_the_first_half_of_a_secret_does_not_stay_in_a_snapshot_when_the_o
     assert snapshot is not None
     assert f"take {MARKER}".encode() in bytes(snapshot.state)
     assert KNOWN[:10].encode() not in bytes(snapshot.state)
+
+
+@requirement("planes:secrets:sweep")
+async def test_a_late_secret_that_is_a_kind_of_event_is_swept(scene: Scene) -> None:
+    learning = Learning()
+    streams = Streams(scene.store, learning, scene.clock)
+    await streams.append(STREAM, [StreamEvent(KNOWN, {"a": 1})])
+    learning.harness = HARNESS
+    assert await sweep_planes(streams) == PlanesSwept(1, 0, 0)
+    assert [each.event for each in (await streams.read(STREAM)).events] == [StreamEvent(MARKER, {"a": 1})]
+
+
+@requirement("planes:secrets:sweep")
+@pytest.mark.parametrize(("thread", "stream"), [(KNOWN, STREAM), ("t1", f"of {KNOWN}")], ids=["a thread", "a stream"])
+async def test_a_sweep_tells_how_many_names_hold_a_late_secret(scene: Scene, thread: str, stream: str) -> None:
+    """They stay, so whoever asked has to know."""
+    learning = Learning()
+    streams = Streams(scene.store, learning, scene.clock)
+    await scene.begin(thread=thread)
+    await streams.append(stream, [delta("Fine.")])
+    learning.harness = HARNESS
+    assert (await sweep_planes(streams)).names == 1
+
+
+@requirement("planes:secrets:sweep")
+async def test_a_late_secret_in_a_snapshot_that_nobody_can_read_is_swept(scene: Scene) -> None:
+    """Of another version, perhaps: its bytes lie in the file all the same."""
+    learning = Learning()
+    streams = Streams(scene.store, learning, scene.clock)
+    await streams.append(STREAM, [delta("Fine."), finished()])
+    unreadable = SnapshotRow(STREAM, 1, 1, 99, b"none", json.encode({"text": KNOWN}))
+    await scene.store.write(lambda tables: tables.put_snapshot(unreadable))
+    learning.harness = HARNESS
+    assert await sweep_planes(streams) == PlanesSwept(0, 1, 0)
+    left = await scene.store.read(lambda tables: tables.snapshots(STREAM))
+    assert [(each.last_seq, each.state) for each in left] == [(1, b"")]
+
+
+@requirement("planes:secrets:sweep")
+@pytest.mark.parametrize("end", [[finished()], []], ids=["a message", "a draft"])
+async def test_a_late_secret_over_pieces_of_reasoning_is_swept_from_messages_and_snapshots(
+    scene: Scene, end: list[StreamEvent]
+) -> None:
+    """Each letter is a part of its own there."""
+    learning = Learning()
+    streams = Streams(scene.store, learning, scene.clock)
+    run = await scene.begin()
+    await streams.append(run.stream_id, [*map(reasoning, f"take {KNOWN} now"), *end])
+    await scene.commit(run)
+    await streams.compact(run.stream_id)
+    await streams.settled()
+    learning.harness = HARNESS
+    assert await sweep_planes(streams) == PlanesSwept(0, 1, 1)
+    snapshot = await streams.snapshot(run.stream_id)
+    assert snapshot is not None
+    state = json.decode(bytes(snapshot.state))
+    [kept] = state["messages"] or [state["draft"]]
+    [message] = (await scene.transcript.messages(THREAD)).messages
+    for each in (kept, to_builtins(message)):
+        assert "".join(part["text"] for part in each["parts"]) == f"take {MARKER} now"
 
 
 @requirement("planes:secrets:sweep")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fieldstone.ports.store import Store
 
 OPERATOR_ROLE: Final = "operator"
-OPERATOR_AUTHORITY: Final = 10  # whoever has the shell has the file, too
+OPERATOR_AUTHORITIES: Final = (10, 8, 6)  # the highest that the key grants: to purge, to forget, to compact
 # Another command is done in a moment, and a server that is starting soon says where it is: those are waited for.
 HELD_TRIES: Final = 100
 HELD_PAUSE_S: Final = 0.1
@@ -76,6 +76,8 @@ async def opened(where: Where, *, make: bool = False) -> "AsyncIterator[Field]":
     async with fieldstone.Field(door) as field:
         if loaded.sources["field"] != "default" and local_field(field) is None:
             await _require_field(field, settings.field)
+        if loaded.sources["tenant"] == "default":
+            await _tell_of_other_tenants(field)
         yield field
 
 
@@ -149,11 +151,24 @@ def local_field(field: "Field") -> "LocalField | None":
     return field.door if isinstance(field.door, kind) else None
 
 
+async def _tell_of_other_tenants(field: "Field") -> None:
+    """Whoever used a server with keys, and then the file by itself, would take it for empty."""
+    here = local_field(field)
+    others = [] if here is None else await here.other_tenants()
+    if here is not None and others and (await here.status()).units == 0:
+        names = ", ".join(others[:5])
+        click.echo(
+            f"note: this is tenant local, which holds no unit. FIELDSTONE_TENANT names another: {names}.", err=True
+        )
+
+
 async def join(field: "Field", agent_id: str, role: str | None) -> "Agent":
-    try:
-        return await field.agent(agent_id, role=role or OPERATOR_ROLE, authority=OPERATOR_AUTHORITY)
-    except Forbidden:  # a server with keys: then it is what the key grants
-        return await field.agent(agent_id, role=role or OPERATOR_ROLE)
+    for authority in OPERATOR_AUTHORITIES:
+        try:
+            return await field.agent(agent_id, role=role or OPERATOR_ROLE, authority=authority)
+        except Forbidden:  # a server with keys: then it is what the key grants
+            continue
+    return await field.agent(agent_id, role=role or OPERATOR_ROLE)
 
 
 async def unless_held(attempt: Callable[[], Awaitable[T]]) -> T:

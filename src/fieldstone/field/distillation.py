@@ -24,7 +24,7 @@ from fieldstone.core.vocabulary import FIELD_AGENT_ID
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.entries import KeptEntry
 from fieldstone.field.putting import NewEntry, Putting, putting_message
-from fieldstone.field.synthesis import MOST_NAMED_SOURCES, PROVENANCE_TAG, field_agent
+from fieldstone.field.synthesis import MOST_NAMED_SOURCES, MOST_TAGS, PROVENANCE_TAG, field_agent
 from fieldstone.field.trust import noted_trust
 from fieldstone.field.work import NO_ANSWER
 from fieldstone.ports.summarizer import Distillate
@@ -77,6 +77,7 @@ class Distillation:
             f"to keep what {said} entries say in fewer words",
             f"Made from {said} entries within {self._spent.budget} tokens.",
             f"{PROVENANCE_TAG}{self._id}",
+            *self._tags(),
             f"{WHY}, asked for by {self.message.agent_id}",
             FIELD_AGENT_ID,
             *self._ids(),
@@ -92,7 +93,9 @@ class Distillation:
         if not all(desk.is_to_go(row) for row in rows):
             return draft, NO_ANSWER
         self._trust = min((noted_trust(row) for row in rows), default=self._putting.trust)
-        content, purpose, reasoning, tag, why, field = (next(rest) for _ in range(6))
+        content, purpose, reasoning = (next(rest) for _ in range(3))
+        tags = [next(rest) for _ in (PROVENANCE_TAG, *self._tags())]
+        why, field = next(rest), next(rest)
         targets = tuple(next(rest) for _ in self._ids())
         await self._putting.append_to(draft, desk, rest)
         self.units = [each.row.unit for each in self._kept] or self._putting.units
@@ -110,7 +113,7 @@ class Distillation:
         )
         session, expires = self._putting.session, [row for row in self._expiries() if row is not None]
         entry = EntryWritten(unit=self.output, session=session, expires_ms=min(expires, default=None))
-        draft.append(entry, EntryTexts(tags=(tag,)))
+        draft.append(entry, EntryTexts(tags=tuple(dict.fromkeys(tags))))
         self.entry = draft.append(UnitsArchived(compaction=begun, units=tuple(self.units), into=self.output))
         draft.append(self._compacted(begun, content))
         draft.append(CompactionEnded(compaction=begun, state="done", units=len(self.units), syntheses=1))
@@ -118,6 +121,11 @@ class Distillation:
 
     def _ids(self) -> Iterator[str]:
         return iter([each.unit_id for each in self._kept] or self._putting.unit_ids)
+
+    def _tags(self) -> list[str]:
+        """Of the entries that it is made from."""
+        found = dict.fromkeys(tag for each in self._kept for tag in each.tags if not tag.startswith(PROVENANCE_TAG))
+        return list(found)[:MOST_TAGS]
 
     def _expiries(self) -> Iterator[int | None]:
         yield from (each.row.expires_ms for each in self._kept)

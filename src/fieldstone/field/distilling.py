@@ -9,9 +9,9 @@ from msgspec import Struct, structs
 
 from fieldstone.compaction.plan import GONE
 from fieldstone.compaction.shares import share_out
-from fieldstone.core.events import UnitTexts, decode_texts
+from fieldstone.core.events import EntryTexts, UnitTexts, decode_texts
 from fieldstone.field.state import FieldState
-from fieldstone.field.synthesis import Group
+from fieldstone.field.synthesis import MOST_TAGS, PROVENANCE_TAG, Group
 from fieldstone.ports.summarizer import Distillate, Original, Summarizer
 from fieldstone.ports.tokens import TokenCounter
 from fieldstone.ports.views import UnitRow
@@ -30,6 +30,7 @@ class Distilled(Struct, frozen=True):
     tokens: int
     bytes: int
     distillate: Distillate | None = None
+    tags: Sequence[str] = ()
 
     def group(self) -> Group:
         said = {original.unit_id for original in self.originals}
@@ -41,6 +42,7 @@ class Distilled(Struct, frozen=True):
             quoted=len({quote.unit_id for quote in self.distillate.quotes}) if self.distillate else 0,
             text=self.distillate.text if self.distillate else "",
             agents=sorted({original.author for original in self.originals}),
+            tags=self.tags,
         )
 
 
@@ -88,7 +90,21 @@ class Distilling:
         rows = sorted(row for part, _, _ in parts for row in part)
         originals = [original for _, part, _ in parts for original in part]
         tokens = await asyncio.to_thread(self._count, originals)
-        return Distilled(rows, originals, tokens, sum(size for _, _, size in parts))
+        tags = await self._tags(units) if rows and rows[0].session in self._state.memories else ()
+        return Distilled(rows, originals, tokens, sum(size for _, _, size in parts), tags=tags)
+
+    async def _tags(self, units: Sequence[int]) -> tuple[str, ...]:
+        """Those of the entries, each once; where one came from is told by its own tag alone."""
+        found: dict[str, None] = {}
+        for at in range(0, len(units), READ_AT_ONCE):
+            entries = await self._state.store.views.entries_of(units[at : at + READ_AT_ONCE])
+            texts = await self._state.store.texts.get([row.written for row in entries.values()])
+            for stored in texts.values():
+                found.update(dict.fromkeys(decode_texts(stored.body, EntryTexts).tags))
+            await asyncio.sleep(0)
+            if len(found) >= MOST_TAGS:
+                break
+        return tuple(tag for tag in found if not tag.startswith(PROVENANCE_TAG))[:MOST_TAGS]
 
     async def _read(self, units: Sequence[int]) -> tuple[list[UnitRow], list[Original], int]:
         """Some of a group: who reads thousands lets others go on in between."""

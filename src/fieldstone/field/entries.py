@@ -182,7 +182,9 @@ class Entries:
             return 0
         digest = self._state.names.digest("tag", tag) if tag is not None else self._source(source or "")
         found = await self._labelled(session, digest)
-        return await self._erase(found, caller.credential)
+        rows = await self._state.store.views.units(found)
+        # A summary bears the tags of its sources: it goes, or is made anew from the rest, with those that go.
+        return await self._erase([unit for unit in found if rows[unit].type != "synthesis"], caller.credential)
 
     async def drop_expired(self) -> int:
         """Entries past their time are not shown; now they are gone, too."""

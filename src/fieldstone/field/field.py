@@ -9,7 +9,6 @@ import structlog
 from msgspec import Struct, structs
 
 from fieldstone.audit.verify import Progress, Verification, verify
-from fieldstone.compaction.extractive import Extractive
 from fieldstone.compaction.retention import Policy
 from fieldstone.core.access import LOCAL, Caller, is_own_voice
 from fieldstone.core.authority import LEAST_TO
@@ -41,6 +40,7 @@ from fieldstone.core.validate import check_message
 from fieldstone.core.vocabulary import UNRESOLVED_STATUSES, ConflictStatus, Guard
 from fieldstone.field.attune import attune
 from fieldstone.field.audit_reads import AuditReads
+from fieldstone.field.building import distilling_of, reads_of
 from fieldstone.field.cleaning import Cleaning
 from fieldstone.field.commit import Committing
 from fieldstone.field.compact import Compactions
@@ -48,7 +48,6 @@ from fieldstone.field.deregister import Deregistering
 from fieldstone.field.detect import detect
 from fieldstone.field.detecting import Detecting
 from fieldstone.field.discard import Discarding
-from fieldstone.field.distilling import Distilling
 from fieldstone.field.following import Following
 from fieldstone.field.foreign import Clocks
 from fieldstone.field.forgetting import Forgetting
@@ -58,7 +57,6 @@ from fieldstone.field.meanings import Meanings
 from fieldstone.field.memories import Memories
 from fieldstone.field.options import Models, Options
 from fieldstone.field.planes import Planes
-from fieldstone.field.reads import Reads
 from fieldstone.field.rebuild import Rebuilt, rebuild
 from fieldstone.field.record import Recording
 from fieldstone.field.refusals import Refusals
@@ -166,9 +164,9 @@ class LocalField:
             self._writer.submit,
             enrichment_timeout_ms=options.enrichment_timeout_ms,
         )
-        self._reads = _reads(state, self._writer, self._follower, self._meanings, models, options)
+        self._reads = reads_of(state, self._writer, self._follower, self._meanings, models, options)
         self._scouring = Scouring(state)
-        distilling = _distilling(state, models, options)
+        distilling = distilling_of(state, models, options)
         self._compactions = Compactions(
             state, self._writer, self._reads, self._follower, distilling, self._scouring, self._forget, clock, ids
         )
@@ -472,6 +470,11 @@ class LocalField:
         """The same for a line of the log, which cannot wait until the rules are loaded."""
         return self._cleaning.scrub(text)
 
+    async def other_tenants(self) -> Sequence[str]:
+        """Who else has a field in the same place."""
+        there = () if self._place is None else await self._place.tenants()
+        return [tenant for tenant in there if tenant != self._store.key.tenant]
+
     def announce(self, holder: Holder) -> None:
         """Tell others that want this store where it can be reached."""
         if self._place is not None:
@@ -576,24 +579,3 @@ class LocalField:
         self._scheduling.start()
         if self._planes is not None:
             await self._planes.start()
-
-
-def _reads(
-    state: FieldState, writer: Writer, follower: TextFollower, meanings: Meanings, models: Models, options: Options
-) -> Reads:
-    return Reads(
-        state,
-        writer,
-        follower,
-        meanings,
-        models.counter,
-        options.rules,
-        log_reads=options.log_reads,
-        weights=options.weights,
-        vouch_authority=options.vouch_authority,
-    )
-
-
-def _distilling(state: FieldState, models: Models, options: Options) -> Distilling:
-    summarizer = models.summarizer or Extractive(models.counter)
-    return Distilling(state, summarizer, models.counter, ratio=options.compaction_ratio)

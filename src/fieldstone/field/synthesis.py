@@ -31,6 +31,7 @@ from fieldstone.ports.world import Ids
 
 MOST_NAMED_SOURCES: Final = 100  # as OpenWOP has it: above, they are counted
 PROVENANCE_TAG: Final = "compacted-from:"
+MOST_TAGS: Final = 100  # of its sources', on a synthesis: the ones that come first
 HOLDS_A_SECRET: Final = "its synthesis holds a secret"
 
 
@@ -44,6 +45,7 @@ class Group(Struct, frozen=True):
     quoted: int
     text: str
     agents: Sequence[str]
+    tags: Sequence[str] = ()  # of entries of a memory: what is listed by them is found by them afterwards
 
 
 class Whole(Struct, frozen=True):
@@ -98,6 +100,7 @@ class Synthesizing:
             FIELD_AGENT_ID,  # its id
             FIELD_AGENT_ID,  # and its role
             f"{PROVENANCE_TAG}{self._run}",
+            *group.tags,
             *group.ids,
         )
 
@@ -121,7 +124,8 @@ class Synthesizing:
         return [await desk.unit_at(seq) for seq in self._group.units]
 
     async def append_to(self, draft: Draft, desk: Desk, rows: Sequence[UnitRow], clean: Sequence[CleanText]) -> None:
-        content, purpose, reasoning, name, role, tag, *targets = clean
+        content, purpose, reasoning, name, role, *rest = clean
+        tags, targets = rest[: 1 + len(self._group.tags)], rest[1 + len(self._group.tags) :]
         agent, registration = await field_agent(draft, desk, name, role)
         score, trust = self._standing(rows)
         relations = tuple(LoggedRelation("elaborates", row.seq) for row in rows)
@@ -147,7 +151,7 @@ class Synthesizing:
                 descriptions=(None,) * len(rows),
             ),
         )
-        await self._append_entry(draft, desk, rows, tag)
+        await self._append_entry(draft, desk, rows, tags)
         if self._archives and self._compaction is not None:
             seqs = tuple(row.seq for row in rows)
             self.entry = draft.append(UnitsArchived(compaction=self._compaction, units=seqs, into=self.unit))
@@ -171,7 +175,7 @@ class Synthesizing:
         said = [row for row in rows if row.seq in quoted]
         return standing_of(said)
 
-    async def _append_entry(self, draft: Draft, desk: Desk, rows: Sequence[UnitRow], tag: CleanText) -> None:
+    async def _append_entry(self, draft: Draft, desk: Desk, rows: Sequence[UnitRow], tags: Sequence[CleanText]) -> None:
         """What is made from entries of a memory is one, and lives as long as the first of them."""
         entries = (await desk.entries_of([row.seq for row in rows])).values()
         if not entries:
@@ -182,7 +186,7 @@ class Synthesizing:
         session = next(iter(entries)).session
         draft.append(
             EntryWritten(unit=self.unit, session=session, expires_ms=min(expires, default=None)),
-            EntryTexts(tags=(tag,)),
+            EntryTexts(tags=tuple(dict.fromkeys(tags))),
         )
 
 

@@ -13,6 +13,7 @@ from fieldstone.retrieval.reading import timestamp
 
 ERASED_AT_ONCE: Final = 1_000  # rows in one transaction, for which other writers wait
 RUNS_AT_ONCE: Final = 1_000
+THREADS_AT_ONCE: Final = 500
 
 
 def mark_deleted(tables: Tables, thread: str, now_ms: int) -> ThreadReceipt:
@@ -39,6 +40,16 @@ async def erase_deleted(store: PlaneStore, thread: str) -> None:
     while await store.write(lambda tables: _erase_rows(tables, thread)):
         pass
     await _scour(store)
+
+
+async def resume_deletions(store: PlaneStore) -> None:
+    """When the store is opened: threads that were deleted, and of which a crash left something."""
+    after = ""
+    while page := await store.read(lambda tables: tables.threads(after=after, limit=THREADS_AT_ONCE)):  # noqa: B023
+        for row in page:
+            if row.deleted_ms is not None:
+                await erase_deleted(store, row.thread)
+        after = page[-1].thread
 
 
 def is_erased(tables: ReadTables, thread: str) -> bool:

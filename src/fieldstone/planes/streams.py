@@ -419,6 +419,8 @@ def delete_stream(stream: str, tables: Tables) -> bool:
 def check_name(what: str, name: str) -> None:
     if not 1 <= len(name) <= MAX_STREAM_ID_CHARS:
         raise InvalidPayload(f"{what} has 1 to {MAX_STREAM_ID_CHARS} characters.")
+    if any("\ud800" <= character <= "\udfff" for character in name):
+        raise InvalidPayload(f"{what} holds half a character, which no text has.")
 
 
 def _group(wishes: Sequence[_Wish]) -> list[_Wish]:

@@ -8,6 +8,7 @@ Of the text only its end is kept in memory, as it is stored. One thing is kept a
 thing of the text, since it may go on, and of its rest alone nobody could tell what it is. It is never written down.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -439,8 +440,12 @@ def _strings(value: Any, depth: int = 0) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _strings(each, depth + 1)
-    elif value is not None and not isinstance(value, bool | int | float):
+    elif (value is not None and not isinstance(value, bool | int | float)) or not _is_finite(value):
         raise InvalidPayload("An event's payload holds what JSON does not have.")
+
+
+def _is_finite(value: Any) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _with_words(event: StreamEvent, words: Sequence[CleanText]) -> StreamEvent:

@@ -115,6 +115,10 @@ class Place(Protocol):
         """Tell whoever wants the place next where its holder can be reached."""
         ...
 
+    async def tenants(self) -> Sequence[str]:
+        """Whose fields lie here, sorted."""
+        ...
+
     async def close(self) -> None:
         """Close the fields that are still open, and give the place back."""
         ...

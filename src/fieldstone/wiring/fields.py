@@ -15,7 +15,7 @@ from fieldstone.wiring.models import client_tools, open_models
 from fieldstone.wiring.stores import open_planes, open_stores
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fieldstone.client.door import Door
     from fieldstone.client.field import Field
@@ -56,6 +56,9 @@ class TenantPlace:
 
     def announce(self, who: Holder) -> None:
         self.stores.announce(who)
+
+    async def tenants(self) -> Sequence[str]:
+        return await self.stores.tenants()
 
     async def close(self) -> None:
         await self.planes.close()

@@ -41,6 +41,9 @@ class MemoryStores:
     async def fields(self) -> Sequence[FieldKey]:
         return sorted(self._made)
 
+    async def tenants(self) -> Sequence[str]:
+        return sorted({key.tenant for key in await self.fields()})
+
     async def open(self, key: FieldKey, *, create: bool = True) -> "MemoryStore":
         store = self._made.get(key)
         if store is None:

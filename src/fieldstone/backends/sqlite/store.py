@@ -49,6 +49,9 @@ class SqliteStores:
         query = "SELECT tenant, field FROM streams WHERE name = ? ORDER BY tenant, field"
         return [FieldKey(*row) for row in self._file.near.execute(query, (FIELD_STREAM,))]
 
+    async def tenants(self) -> Sequence[str]:
+        return sorted({key.tenant for key in await self.fields()})
+
     async def open(self, key: FieldKey, *, create: bool = True) -> "SqliteStore":
         async with self._opening:
             self._opened = {each: store for each, store in self._opened.items() if not store.closed}

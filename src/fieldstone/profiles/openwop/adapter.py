@@ -289,7 +289,10 @@ class MemoryAdapter:
 
 def _in_this_process(field: OpenField) -> LocalField:
     if not isinstance(field.door, LocalField):
-        raise TypeError("This field is behind a server: use its routes under /v1/memory.")
+        raise TypeError(
+            "It takes a field that `async with open_field(…)` opened in this process. A server has routes for it: "
+            "/v1/memory/{ref}."
+        )
     return field.door
 
 
