@@ -164,7 +164,6 @@ FIRST_VERSION: Final[dict[str, tuple[Sample, ...]]] = {
     "units.archived": (
         Sample(Entry(10, 5, AT_MS, UnitsArchived(compaction=9, units=(7, 8)))),
         Sample(Entry(10, 5, AT_MS, UnitsArchived(compaction=9, units=(7, 8), into=11))),
-        Sample(Entry(10, 5, AT_MS, UnitsArchived(compaction=9, units=(7, 8), into=11, place=256))),
     ),
     "units.restored": (
         Sample(Entry(10, 5, AT_MS, UnitsRestored(units=(7,), credential=KEY_ID))),

@@ -130,6 +130,14 @@ DISTILLATION: Final = (
 
 DELETION: Final = (
     Mutation(
+        "synthesis-tags",
+        "the cleaning of the tags of what is made from entries",
+        "field/synthesis.py",
+        "EntryTexts(tags=tuple(dict.fromkeys(tags)))",
+        "EntryTexts(tags=tuple(list(self.texts())[5 : 5 + len(tags)]))",
+        (f"{MEMORY}::test_tags_of_what_is_made_from_entries_lose_a_late_secret",),
+    ),
+    Mutation(
         "deletion-reason",
         "the cleaning of a deletion's reason",
         "field/purging.py",

@@ -154,7 +154,7 @@ STREAMS: Final = (
         "stream-read-back",
         "the memory of what another process appended",
         "planes/streams.py",
-        "trail = read_back_trail(tables, row)",
+        "trail = read_back_trail(self.harness, tables, row)",
         "trail = StreamTrail(row.head)",
         (ANOTHER_PROCESS,),
     ),

@@ -27,6 +27,7 @@ from fieldstone.planes.streams import CLEANED_IN_THREAD_BYTES, Streams
 from fieldstone.planes.sweeping import PlanesSwept, sweep_planes
 from fieldstone.ports.planes import SnapshotRow
 from fieldstone.redact import Harness, shared_harness
+from fieldstone.redact.known import KnownSecret
 from fieldstone.testing import KEY, ManualClock, SeededIds, WordCounter
 from tests.messages import join
 from tests.planes.events import delta, finished, reasoning, result
@@ -255,6 +256,22 @@ async def test_a_late_secret_over_pieces_of_reasoning_is_swept_from_messages_and
 
 
 @requirement("planes:secrets:sweep")
+@pytest.mark.parametrize("between", BETWEEN, ids=lambda event: event.kind)
+async def test_a_late_secret_with_other_events_between_its_letters_is_swept_from_messages(
+    scene: Scene, between: StreamEvent
+) -> None:
+    learning = Learning()
+    streams = Streams(scene.store, learning, scene.clock)
+    run = await scene.begin()
+    for letter in KNOWN:
+        await streams.append(run.stream_id, [delta(letter), between])
+    await scene.commit(run)
+    learning.harness = HARNESS
+    await sweep_planes(streams)
+    assert await scene.path() == [MARKER]
+
+
+@requirement("planes:secrets:sweep")
 async def test_a_sweep_of_the_field_clears_its_planes_too(field: LocalField) -> None:
     threads, secret = LocalThreads(field), phrase()
     run = await threads.begin_run("t1")
@@ -279,3 +296,19 @@ async def test_what_is_remembered_of_a_run_is_told_without_a_late_secret(field: 
     assert "[REDACTED:vault]" in unit.content
     assert secret not in unit.content
     assert (await field.unit(unit.memory_unit_id)).content == unit.content
+
+
+@requirement("planes:secrets:any-cut")
+async def test_a_long_known_secret_with_spaces_in_it_is_caught_over_deltas(scene: Scene) -> None:
+    long = " ".join(f"{noise(11)}-{at}" for at in range(300))
+    harness = shared_harness().knowing([KnownSecret("account", long)])
+
+    async def cleaning() -> Harness:
+        return harness
+
+    streams = Streams(scene.store, cleaning, scene.clock)
+    for at in range(0, len(long), 400):
+        await streams.append("talk", [delta(long[at : at + 400])])
+    await streams.append("talk", [finished()])
+    text = "".join(event.event.payload.get("delta", "") for event in (await streams.read("talk")).events)
+    assert text.strip() == "[REDACTED:account]"

@@ -1,8 +1,18 @@
 """A memory of more entries than one step takes becomes one entry all the same."""
 
+from collections.abc import AsyncIterator
+
+import pytest
+
+from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.compaction.plan import BATCH_UNITS
 from fieldstone.core.access import LOCAL
+from fieldstone.field.compact import Compactions
+from fieldstone.field.compacting import Compacting
+from fieldstone.field.field import LocalField
+from fieldstone.ports.log import StoredText
 from fieldstone.profiles.openwop import MemoryAdapter, SeedEntry
+from fieldstone.testing import KEY
 from tests.field.fields import opened
 
 COUNT = 2 * BATCH_UNITS + 10
@@ -26,9 +36,35 @@ async def test_a_compaction_of_more_entries_than_one_step_takes_leaves_one_and_k
     await field.close()
 
 
-async def _texts(field):  # type: ignore[no-untyped-def]
+async def _texts(field: LocalField) -> AsyncIterator[StoredText]:
     after = 0
     while batch := await field._store.texts.read(after=after, limit=1_000):
         for text in batch:
             yield text
         after = batch[-1].seq
+
+
+async def test_a_compaction_that_was_cut_off_evicts_its_sources_when_the_field_opens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = MemoryStore(KEY)
+    field = await opened(store=store)
+    memory = MemoryAdapter(field, LOCAL)
+    await memory.seed("m", [SeedEntry(id=f"e{at}", content=f"Stand {at} sells pears.") for at in range(COUNT)])
+
+    async def die(*_: object, **__: object) -> None:
+        raise OSError("cut off")
+
+    async def nothing(*_: object, **__: object) -> None:
+        return None
+
+    with monkeypatch.context() as cut:
+        cut.setattr(Compacting, "_archive_rest", die)
+        cut.setattr(Compactions, "_end", nothing)
+        with pytest.raises(OSError, match="cut off"):
+            await memory.compact("m", why="by hand", whole=True)
+        await field.close()
+    again = await opened(store=store, seed=2)
+    [output] = (await MemoryAdapter(again, LOCAL).list("m")).entries
+    assert output.tags[0].startswith("compacted-from:")
+    await again.close()

@@ -267,3 +267,24 @@ async def test_not_even_the_hosts_own_words_go_past_the_harness(
     told = await exported(field)
     assert MARKER in told
     assert SENTENCES[sentence] not in told
+
+
+MADE: Final[dict[str, Callable[[MemoryAdapter], Awaitable[object]]]] = {
+    "a compaction": lambda memory: memory.compact(REF, why="to be short", whole=True),
+    "a distillation": lambda memory: memory.distil(REF, token_budget=BUDGET),
+}
+
+
+@requirement("openwop:sr-1:tags-joined")
+@pytest.mark.parametrize("how", MADE)
+async def test_tags_of_what_is_made_from_entries_lose_a_late_secret(
+    field: LocalField, memory: MemoryAdapter, how: str
+) -> None:
+    secret = phrase()
+    for content in ("The door is blue.", "The roof is red."):
+        await memory.put(REF, content=content, tags=[f"of {secret}"])
+    await field.put_secret("vault", secret)
+    await MADE[how](memory)
+    [entry] = await listed(field)
+    assert f"of {MARKER}" in entry.tags
+    assert secret not in str(entry.tags)

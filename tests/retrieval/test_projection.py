@@ -138,15 +138,6 @@ CASES: list[tuple[AnyEvent, Sequence[Change]]] = [
     (AccessRefused(asked="RECORD", code="FORBIDDEN"), []),
     (RetentionSet(policies=2), []),
     (UnitsArchived(compaction=8, units=(5, 6)), [ArchiveUnits((5, 6), 7), ShelveEntries((5, 6), 9)]),
-    (
-        UnitsArchived(compaction=8, units=(5, 6), into=7, place=256),
-        [
-            ArchiveUnits((5, 6), 7),
-            ShelveEntries((5, 6), 9),
-            PutRelation(RelationRow(7, 256, "elaborates", 5)),
-            PutRelation(RelationRow(7, 257, "elaborates", 6)),
-        ],
-    ),
     (UnitsRestored(units=(5,)), [RestoreUnits((5,)), ReturnEntries((5,))]),
     (UnitsPurged(compaction=8, units=(5,), texts=(5,)), [PurgeUnits((5,), 9), RemoveEntries((5,), 9, purged=True)]),
     (

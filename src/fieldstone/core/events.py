@@ -200,7 +200,6 @@ class UnitsArchived(Event, frozen=True, gc=False, tag="units.archived"):
     compaction: int
     units: tuple[int, ...]
     into: int | None = None
-    place: int | None = None  # set where the synthesis does not name them: from here on among its originals
 
 
 class UnitsRestored(Event, frozen=True, gc=False, tag="units.restored"):

@@ -28,17 +28,21 @@ class Archive:
         self._writer = writer
         self._cold = cold
 
-    async def put(
-        self, units: Sequence[int], compaction: int, *, into: int | None = None, place: int | None = None
-    ) -> tuple[int, int]:
-        """How many units went, and how many bytes of text left the hot store. `into`: a synthesis that stands for them,
-        and does not name them itself; `place`: among its originals."""
+    async def put(self, units: Sequence[int], compaction: int, *, into: int | None = None) -> tuple[int, int]:
+        """How many units went, and how many bytes of text left the hot store. `into`: the synthesis that stands for
+        them."""
         async with self._state.rewriting:
             stored = await self.copy(units)
-            archiving = Archiving(compaction, units, into, place)
+            archiving = Archiving(compaction, units, into)
             await self._writer.submit(archiving)
             await self._follow(stored, archiving.archived, archiving.entry)
         return len(archiving.archived), sum(len(stored[seq].body) for seq in archiving.archived if seq in stored)
+
+    async def put_all(self, units: Sequence[int], compaction: int, into: int) -> None:
+        """Those that are still to go."""
+        for start in range(0, len(units), BATCH_UNITS):
+            await self.put(units[start : start + BATCH_UNITS], compaction, into=into)
+            await asyncio.sleep(0)
 
     async def put_as(self, works: Sequence[Synthesizing]) -> list[int]:
         """Groups go, each with the synthesis that stands for it in the same step. The bytes that left with each."""
@@ -102,13 +106,10 @@ class Archive:
 class Archiving(Wordless):
     """Units whose copies lie in cold storage leave the hot one, as far as they are still to go."""
 
-    def __init__(
-        self, compaction: int, units: Sequence[int], into: int | None = None, place: int | None = None
-    ) -> None:
+    def __init__(self, compaction: int, units: Sequence[int], into: int | None = None) -> None:
         self._compaction = compaction
         self._units = units
         self._into = into
-        self._place = place
         self.archived: list[int] = []
         self.entry = 0
 
@@ -118,9 +119,7 @@ class Archiving(Wordless):
         self.archived = [seq for seq in self._units if desk.is_to_go(await desk.unit_at(seq))]
         if self.archived:
             units = tuple(self.archived)
-            self.entry = draft.append(
-                UnitsArchived(compaction=self._compaction, units=units, into=self._into, place=self._place)
-            )
+            self.entry = draft.append(UnitsArchived(compaction=self._compaction, units=units, into=self._into))
             draft.erased += self.archived
         return draft, NO_ANSWER
 

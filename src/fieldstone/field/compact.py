@@ -12,7 +12,15 @@ from fieldstone.core.access import Caller
 from fieldstone.core.agents import AgentFacts
 from fieldstone.core.authority import COMPACT, PURGE, check_authority
 from fieldstone.core.errors import CompactionRunning, FieldError, Forbidden, NotFound, ShuttingDown, UnitNotFound
-from fieldstone.core.events import CompactionBegun, CompactionEnded, Entry, ReasonText, UnitsPurged, decode_entry
+from fieldstone.core.events import (
+    CompactionBegun,
+    CompactionEnded,
+    Entry,
+    MemoryCompacted,
+    ReasonText,
+    UnitsPurged,
+    decode_entry,
+)
 from fieldstone.core.limits import MAX_AUTHORITY
 from fieldstone.core.replies import Compacted, CompactionProgress, Done, Reply, Tested
 from fieldstone.core.requests import Compact, CompactFilter, Message
@@ -272,6 +280,7 @@ class Compactions:
         if begun.group_units is not None:  # a memory's: which entries it was about is decided anew when it is due again
             cut_off = Running(begun.id, 0, None)
             cut_off.entry, cut_off.state = entry.seq, "cancelled"
+            await self._evict_sources(entry.seq)
             await self._end(cut_off, None, None)
             return
         selection = Selection(
@@ -292,6 +301,18 @@ class Compactions:
         logger.info("a compaction goes on", compaction=begun.id, units=len(plan.rows))
         self._task = asyncio.ensure_future(self._run(running, asked, plan, None))
         self._task.add_done_callback(_tell_if_broken)
+
+    async def _evict_sources(self, compaction: int) -> None:
+        """Of what a memory's compaction made before it was cut off: an output and its sources are not both there."""
+        at = compaction
+        while stored := await self._state.store.log.read(after=at, limit=1_000):
+            at = stored[-1].seq
+            events = [decode_entry(each.body).event for each in stored if b'"memory.compacted"' in each.body]
+            for event in events:
+                if isinstance(event, MemoryCompacted) and event.compaction == compaction:
+                    await self.archive.put_all(
+                        self._state.relations.elaborated_by(event.output), compaction, event.output
+                    )
 
     def _sight_of(self, begun: CompactionBegun) -> Sight:
         """Of whoever asked for it. A retention policy is about the whole field."""

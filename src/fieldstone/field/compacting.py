@@ -238,9 +238,7 @@ class Compacting:
         group = distilled.group()
         if len(group.units) <= BATCH_UNITS:
             return Synthesizing(running.entry, group, self._ids, run=running.id)
-        first = structs.replace(
-            group, units=group.units[:BATCH_UNITS], ids=group.ids[:BATCH_UNITS], statuses=group.statuses[:BATCH_UNITS]
-        )
+        first = structs.replace(group, units=group.units[:BATCH_UNITS], statuses=group.statuses[:BATCH_UNITS])
         said = set(group.said)
         score, trust = standing_of([row for row in distilled.rows if row.seq in said])
         expires: list[int] = []
@@ -248,7 +246,7 @@ class Compacting:
             entries = await self._state.store.views.entries_of(group.units[at : at + BATCH_UNITS])
             expires += [row.expires_ms for row in entries.values() if row.expires_ms is not None]
             await asyncio.sleep(0)
-        whole = Whole(len(group.said), score, trust, min(expires, default=None))
+        whole = Whole(group.units[BATCH_UNITS:], len(group.said), score, trust, min(expires, default=None))
         return Synthesizing(running.entry, first, self._ids, run=running.id, whole=whole)
 
     async def _archive_rest(self, running: Running, distilled: Distilled, work: Synthesizing, *, deletes: bool) -> None:
@@ -256,7 +254,7 @@ class Compacting:
         units = [row.seq for row in distilled.rows]
         for at in range(BATCH_UNITS, len(units), BATCH_UNITS):
             batch = units[at : at + BATCH_UNITS]
-            running.step(*await self._archive.put(batch, running.entry, into=work.unit, place=at))
+            running.step(*await self._archive.put(batch, running.entry, into=work.unit))
             if deletes:
                 await self._purge.put(Purging(running.entry, batch))
             await asyncio.sleep(0)

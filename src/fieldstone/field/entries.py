@@ -166,7 +166,7 @@ class Entries:
     async def delete(self, caller: Caller, memory: str, entry_id: str) -> bool:
         """Its text is gone for good, and with it what it was made from."""
         row = await self.find(memory, entry_id)
-        if row is None or not await self._is_got(row, None):
+        if row is None or not (await self._is_got(row, None) or await self._gave_way(row)):
             return False
         earlier = [] if row.digest is None else await self._labelled(row.session, row.digest)
         units = {row.unit, *self._state.relations.originals_of(row.unit), *earlier}
@@ -190,7 +190,8 @@ class Entries:
         """Entries past their time are not shown; now they are gone, too."""
         gone = 0
         views = self._state.store.views
-        while rows := await views.expired_entries(self._clock.now_ms(), limit=SWEPT_AT_ONCE):
+        guards = {guard.unit for guard in self._state.guards}  # held ones stay, and hide none behind them
+        while rows := await views.expired_entries(self._clock.now_ms(), limit=SWEPT_AT_ONCE + len(guards)):
             erased = await self._compactions.erase([row.unit for row in rows], None)
             gone += erased
             if not erased:  # they are held: whoever lifts the hold lets them go
@@ -261,6 +262,11 @@ class Entries:
             return True
         was_there = moment is None or row.unit <= moment.seq or row.run == moment.run
         return was_there and await self._is_output(row)
+
+    async def _gave_way(self, row: EntryRow) -> bool:
+        """To another entry, in a consolidation; its text is still there, and whoever knows its id may delete it."""
+        unit = (await self._state.store.views.units([row.unit]))[row.unit]
+        return row.gone_seq is not None and unit.purged_seq is None
 
     async def _version(self, row: EntryRow, moment: Moment | None) -> EntryRow | None:
         """The one that had the id when the run began."""

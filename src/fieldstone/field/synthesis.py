@@ -49,8 +49,9 @@ class Group(Struct, frozen=True):
 
 
 class Whole(Struct, frozen=True):
-    """Of a group that is too large for one step, of which a synthesis names the first units only."""
+    """Of a group that is too large for one step: the first units go with the synthesis, `rest` soon after."""
 
+    rest: Sequence[int]
     sources: int
     score: float
     trust: int
@@ -128,7 +129,8 @@ class Synthesizing:
         tags, targets = rest[: 1 + len(self._group.tags)], rest[1 + len(self._group.tags) :]
         agent, registration = await field_agent(draft, desk, name, role)
         score, trust = self._standing(rows)
-        relations = tuple(LoggedRelation("elaborates", row.seq) for row in rows)
+        originals = [*(row.seq for row in rows), *(self._whole.rest if self._whole is not None else ())]
+        relations = tuple(LoggedRelation("elaborates", original) for original in originals)
         self.unit_id = self._ids.unit()
         self.unit = draft.append(
             UnitRecorded(
@@ -148,7 +150,7 @@ class Synthesizing:
                 purpose=purpose,
                 reasoning=reasoning,
                 targets=tuple(targets),
-                descriptions=(None,) * len(rows),
+                descriptions=(None,) * len(relations),
             ),
         )
         await self._append_entry(draft, desk, rows, tags)

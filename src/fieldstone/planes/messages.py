@@ -7,9 +7,10 @@ whoever projects the same events gets the same messages, byte for byte.
 An event of an unknown kind, or without what its kind needs, tells nothing: it stays in the log and leaves no part.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from hashlib import blake2b
+from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import UNSET, Struct, ValidationError, convert, json
@@ -43,6 +44,7 @@ from fieldstone.retrieval.reading import timestamp
 
 STATE_VERSION: Final = 1  # of what `encode_state` writes; a snapshot of another version is not read
 MESSAGE_ID_BYTES: Final = 16
+LOOKED_BACK: Final = 100  # messages
 UNKNOWN_TOOL: Final = "unknown"
 
 Payload = Mapping[str, Any]
@@ -344,12 +346,21 @@ def _content(content: object) -> tuple[AnyPart, ...]:
 
 
 def _named_before(state: MessagesState, call: str) -> str:
-    """The tool of a call that has had a result: a second one is rare, so nothing is kept for it."""
-    for message in reversed(_closed_messages(state)):
+    """The tool of a call that has had a result: a second one is rare, so nothing is kept for it, and it is not looked
+    for further back than a step reaches."""
+    for message in islice(_newest_first(state), LOOKED_BACK):
         for part in message.parts:
             if isinstance(part, ToolCallPart) and part.tool_call_id == call:
                 return part.tool_name
     return UNKNOWN_TOOL
+
+
+def _newest_first(state: MessagesState) -> Iterator[CanonicalMessage]:
+    answer = None if state.answer is None else Chain(None, state.answer)
+    for chain in (state.after, answer, state.done):
+        while chain is not None:
+            yield chain.item
+            chain = chain.before
 
 
 def _closed_messages(state: MessagesState) -> tuple[CanonicalMessage, ...]:

@@ -6,7 +6,7 @@ cancel has one winner, and an append that races a commit is in the transcript, o
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, assert_never
+from typing import Final, assert_never, get_args
 
 from msgspec import UNSET, UnsetType, json
 
@@ -96,6 +96,8 @@ class Runs:
 
     async def recover(self, thread: str, run_id: str, action: RecoveryAction) -> Run:
         """End a run whose writer is gone. `commit` takes what is there, and answers open tool calls with an error."""
+        if action not in get_args(RecoveryAction):
+            raise InvalidPayload(f"action is one of {', '.join(get_args(RecoveryAction))}.")
         match action:
             case "fail":
                 return await self.fail(thread, run_id)

@@ -40,7 +40,6 @@ from fieldstone.planes.runs import touch_run
 from fieldstone.planes.snapshots import Snapshot, shown, state_in
 from fieldstone.planes.trails import (
     DELTAS,
-    WINDOW_CHARACTERS,
     Followed,
     StreamTrail,
     clean_words,
@@ -49,6 +48,7 @@ from fieldstone.planes.trails import (
     reaches_below,
     read_back,
     text_of,
+    window,
     with_text,
 )
 from fieldstone.ports.planes import Appended, EventRow, PlaneStore, ReadTables, SnapshotRow, StreamRow, Tables
@@ -338,7 +338,7 @@ class _Writing(NamedTuple):
         trail = known
         # Another process has appended, or what it goes on from was compacted or deleted.
         if trail is None or trail.head != row.head or reaches_below(trail, row.floor):
-            trail = read_back_trail(tables, row)
+            trail = read_back_trail(self.harness, tables, row)
         outcomes: list[AppendedEvents | FieldError] = []
         for together in _together(wishes):
             try:
@@ -512,19 +512,19 @@ def _rewrite(tables: Tables, row: StreamRow, texts: Mapping[int, str]) -> None:
         rewrite_below_floor(tables, row, texts[row.floor])
 
 
-def read_back_trail(tables: ReadTables, row: StreamRow) -> StreamTrail:
+def read_back_trail(harness: Harness, tables: ReadTables, row: StreamRow) -> StreamTrail:
     """The running texts at the stream's end, as they are stored."""
     texts: dict[str, list[tuple[int, str]]] = {}
     size = 0
     end = row.head
-    while end > row.floor and size < WINDOW_CHARACTERS * len(DELTAS):
+    while end > row.floor and size < window(harness) * len(DELTAS):
         start = max(row.floor, end - READ_BACK_EVENTS)
         rows = tables.events(row.stream, after=start, limit=READ_BACK_EVENTS, until=end)
         for each in reversed(rows):
             event = _events.decode(each.body)
             text = text_of(event)
             if ends_texts(event):
-                return _trail(row, texts)
+                return _trail(harness, row, texts)
             if text is None:
                 continue
             texts.setdefault(event.kind, []).append((each.seq, text))
@@ -532,11 +532,11 @@ def read_back_trail(tables: ReadTables, row: StreamRow) -> StreamTrail:
         end = start
     if end == row.floor and (below := text_below_floor(tables, row)):
         texts.setdefault(TEXT_DELTA, []).append((row.floor, below))
-    return _trail(row, texts)
+    return _trail(harness, row, texts)
 
 
-def _trail(row: StreamRow, texts: dict[str, list[tuple[int, str]]]) -> StreamTrail:
-    return StreamTrail(row.head, {kind: read_back(pieces[::-1]) for kind, pieces in texts.items()}, row.floor)
+def _trail(harness: Harness, row: StreamRow, texts: dict[str, list[tuple[int, str]]]) -> StreamTrail:
+    return StreamTrail(row.head, {kind: read_back(harness, each[::-1]) for kind, each in texts.items()}, row.floor)
 
 
 def _good_snapshot(stream: str, tables: ReadTables) -> SnapshotRow | None:

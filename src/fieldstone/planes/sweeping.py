@@ -7,8 +7,6 @@ the place of what lay there. A sweep may be cut off and done again: what is clea
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, json
@@ -21,7 +19,16 @@ from fieldstone.planes.messages import decode_state, go_on_from
 from fieldstone.planes.openings import Literals
 from fieldstone.planes.snapshots import snapshot_of, state_in
 from fieldstone.planes.streams import KINDS, Streams, drop_snapshots_from
-from fieldstone.planes.trails import StreamTrail, clean_values, clean_words, follow, read_back, with_text
+from fieldstone.planes.trails import (
+    DELTAS,
+    StreamTrail,
+    clean_values,
+    clean_words,
+    follow,
+    read_back,
+    text_of,
+    with_text,
+)
 from fieldstone.ports.planes import EventRow, MessageRow, PlaneStore, ReadTables, SnapshotRow, StreamRow, Tables
 from fieldstone.redact import Harness
 
@@ -29,6 +36,7 @@ EVENTS_AT_ONCE: Final = 500
 MESSAGES_AT_ONCE: Final = 200
 NAMES_AT_ONCE: Final = 500
 TRIES: Final = 10  # of a stream that is rewritten or compacted while it is swept
+PARTS: Final = {"text": TEXT_DELTA, "reasoning": REASONING}  # what deltas of a kind become in a message
 DEEPER: Final = 8  # levels that a message and a state put around an event's payload
 
 _encoder: Final = json.Encoder()
@@ -94,7 +102,7 @@ async def _sweep_stream(tools: _Tools, stream: str) -> int:
 
 
 async def _sweep_events(tools: _Tools, stream: str) -> _Attempt:
-    trail = await tools.store.read(partial(_trail_at_floor, stream))
+    trail = await tools.store.read(partial(_trail_at_floor, tools.harness, stream))
     seen: dict[int, EventRow] = {}
     replaced = 0
     while rows := await tools.store.read(partial(_events_after, stream, trail.head)):
@@ -144,11 +152,11 @@ def _open_seqs(trail: StreamTrail) -> set[int]:
     return {piece.seq for text in trail.texts.values() for piece in text.pieces}
 
 
-def _trail_at_floor(stream: str, tables: ReadTables) -> StreamTrail:
+def _trail_at_floor(harness: Harness, stream: str, tables: ReadTables) -> StreamTrail:
     """What the snapshot says of a text that goes on behind it."""
     row = tables.stream(stream) or StreamRow(stream)
     below = text_below_floor(tables, row)
-    texts = {TEXT_DELTA: read_back([(row.floor, below)])} if below else {}
+    texts = {TEXT_DELTA: read_back(harness, [(row.floor, below)])} if below else {}
     return StreamTrail(row.floor, texts, row.floor)
 
 
@@ -228,17 +236,26 @@ def _clean_bodies(tools: _Tools, page: Mapping[int, bytes]) -> dict[int, bytes]:
 
 
 def _clean_message(tools: _Tools, message: dict[str, Any]) -> dict[str, Any]:
-    """Each reasoning event is a part of its own: those that follow each other are one text, as they were in the log."""
-    parts: list[dict[str, Any]] = []
-    for kind, group in groupby(message["parts"], key=itemgetter("type")):
-        together = list(group)
-        if kind == REASONING and len(together) > 1:
-            told = [StreamEvent(REASONING, {"text": part["text"]}) for part in together]
-            clean = follow(tools.harness, tools.literals, StreamTrail(), told).events
-            texts = [event.payload["text"] for event in clean]
-            together = [{**part, "text": text} for part, text in zip(together, texts, strict=True) if text]
-        parts += together
-    return {**message, "parts": parts}
+    """Whatever stands between them, its texts are one text, and so is its reasoning, as they were in the log."""
+    streamed = [at for at, part in enumerate(message["parts"]) if part["type"] in PARTS]
+    if len(streamed) < 2:
+        return message
+    parts: list[dict[str, Any]] = list(message["parts"])
+    kinds = [PARTS[parts[at]["type"]] for at in streamed]
+    told = [StreamEvent(kind, {DELTAS[kind]: parts[at]["text"]}) for at, kind in zip(streamed, kinds, strict=True)]
+    clean = follow(tools.harness, tools.literals, StreamTrail(), told).events
+    for at, before, now in zip(streamed, told, clean, strict=True):
+        if before != now:
+            parts[at] = {**parts[at], "text": text_of(now)}
+    return {
+        **message,
+        "parts": [each for each, was in zip(parts, message["parts"], strict=True) if _is_left(each, was)],
+    }
+
+
+def _is_left(part: dict[str, Any], was: dict[str, Any]) -> bool:
+    """Not where all that it said was a piece of a secret."""
+    return part is was or bool(part["text"])
 
 
 def _bodies(thread: str, after: int, tables: ReadTables) -> dict[int, bytes]:

@@ -23,6 +23,8 @@ DELTAS: Final = {TEXT_DELTA: "delta", REASONING: "text"}  # the kinds that strea
 
 # Longer than what any rule of bounded length takes. With a usual batch it is still one short scan.
 WINDOW_CHARACTERS: Final = 2_048
+# A known secret may be longer, and a disguise makes it longer still.
+DISGUISED: Final = 3
 # A run without white space is one token, up to this: they have to fit in a request's header.
 TOKEN_CHARACTERS_MAX: Final = 16 * 1024
 # A private key that is longer is cut.
@@ -144,10 +146,15 @@ def follow(harness: Harness, literals: Literals, trail: StreamTrail, events: Seq
     )
 
 
-def read_back(pieces: Sequence[tuple[int, str]]) -> OpenText:
+def window(harness: Harness) -> int:
+    """How far back a secret may have begun that is completed now."""
+    return max(WINDOW_CHARACTERS, DISGUISED * harness.longest_known)
+
+
+def read_back(harness: Harness, pieces: Sequence[tuple[int, str]]) -> OpenText:
     """The running text of events that are stored, when nothing is known of how they came."""
     kept = tuple(Piece(seq, "", text, len(text)) for seq, text in pieces)
-    return _trimmed(OpenText("".join(text for _, text in pieces), kept, was_read_back=True))
+    return _trimmed(OpenText("".join(text for _, text in pieces), kept, was_read_back=True), window(harness))
 
 
 def reaches_below(trail: StreamTrail, floor: int) -> bool:
@@ -217,7 +224,7 @@ def _settle(harness: Harness, run: _Run, text: str, clean: CleanText) -> dict[in
     run.clean = clean
     if text == clean and not before.raw and not before.was_read_back:  # nearly always
         new = [Piece(seq, "", part, len(part)) for seq, part in zip(run.seqs, run.texts, strict=True)]
-        run.after = _trimmed(OpenText(text, (*before.pieces, *new)))
+        run.after = _trimmed(OpenText(text, (*before.pieces, *new)), window(harness))
         return {}
     sizes = [*(piece.size for piece in before.pieces), *map(len, run.texts)]
     if before.raw and not _covers(clean, text, before.raw):
@@ -239,7 +246,7 @@ def _settle(harness: Harness, run: _Run, text: str, clean: CleanText) -> dict[in
     run.clean = clean
     is_swallowing = before.was_read_back and not any(run.texts)
     after = _with_raw(text, sizes, regions, clean, pieces) if raw else _as_stored(clean, pieces)
-    run.after = _trimmed(after._replace(was_read_back=is_swallowing))
+    run.after = _trimmed(after._replace(was_read_back=is_swallowing), window(harness))
     return changed
 
 
@@ -367,9 +374,9 @@ def _with_raw(text: str, sizes: Sequence[int], regions: Sequence[Raw], clean: st
     )
 
 
-def _trimmed(text: OpenText) -> OpenText:
+def _trimmed(text: OpenText, most: int) -> OpenText:
     """What lies further back than any secret reaches stands for good."""
-    cut = _cut_at(text)
+    cut = _cut_at(text, most)
     if cut <= 0:
         return text
     end = 0
@@ -383,9 +390,9 @@ def _trimmed(text: OpenText) -> OpenText:
     return OpenText(was_read_back=text.was_read_back)
 
 
-def _cut_at(text: OpenText) -> int:
+def _cut_at(text: OpenText, most: int) -> int:
     came = text.came
-    cut = len(came) - WINDOW_CHARACTERS
+    cut = len(came) - most
     if text.raw:
         cut = min(cut, text.raw.start - CONTEXT_CHARACTERS)
     if cut <= 0:

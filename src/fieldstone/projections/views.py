@@ -139,7 +139,7 @@ def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> 
         case ContextAttuned():
             return (KeepHint(entry.seq),) if texts is not None else ()
         case UnitsArchived(units=units):
-            return (ArchiveUnits(units, entry.epoch), ShelveEntries(units, entry.seq), *_later_originals(event))
+            return (ArchiveUnits(units, entry.epoch), ShelveEntries(units, entry.seq))
         case UnitsRestored(units=units):
             return (RestoreUnits(units), ReturnEntries(units))
         case UnitsPurged(units=units):
@@ -204,16 +204,6 @@ def _relations(source: int, event: UnitRecorded) -> list[PutRelation]:
         PutRelation(RelationRow(source, place, relation.type, relation.target))
         for place, relation in enumerate(event.relations)
         if relation.target is not None
-    ]
-
-
-def _later_originals(event: UnitsArchived) -> list[PutRelation]:
-    """Of a synthesis of very many units: those that its own event does not name."""
-    if event.into is None or event.place is None:
-        return []
-    return [
-        PutRelation(RelationRow(event.into, place, "elaborates", unit))
-        for place, unit in enumerate(event.units, event.place)
     ]
 
 

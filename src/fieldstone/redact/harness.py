@@ -60,6 +60,11 @@ class Harness:
     def knows_secrets(self) -> bool:
         return self._known is not None
 
+    @property
+    def longest_known(self) -> int:
+        """Characters of the longest known secret; 0 where none is known."""
+        return 0 if self._known is None else self._known.longest
+
     def _know(self, known: Iterable[KnownSecret], rules: tuple["_Detector", ...]) -> None:
         secrets = tuple(known)
         self._rules = rules

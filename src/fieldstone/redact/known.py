@@ -53,6 +53,7 @@ class Known:
         self._secrets: Final = tuple(secrets)
         for secret in self._secrets:
             _check(secret)
+        self.longest: Final = max((len(secret.value) for secret in self._secrets), default=0)
         self.rule_ids: Final = frozenset({UNSEARCHABLE, *(secret.id for secret in self._secrets)})
         self._values: Final = automaton([secret.value.encode() for secret in self._secrets])
         every = [
