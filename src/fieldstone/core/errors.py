@@ -149,7 +149,6 @@ class ThreadNotFound(FieldError):
     """There is no such thread, or it was deleted."""
 
     code = "THREAD_NOT_FOUND"
-    recoverable = False
     suggested_action = "List the threads; the first run of a new thread makes it."
 
 
@@ -157,7 +156,6 @@ class RunNotFound(FieldError):
     """There is no such run in this thread."""
 
     code = "RUN_NOT_FOUND"
-    recoverable = False
     suggested_action = "List the thread's runs."
 
 
@@ -165,7 +163,6 @@ class UnknownStream(FieldError):
     """There is no such stream."""
 
     code = "UNKNOWN_STREAM"
-    recoverable = False
     suggested_action = "Append to it first, or check its id."
 
 

@@ -28,6 +28,7 @@ from fieldstone.projections.columns import LAST_SHOWN_STATUS, STATUS_CODES
 
 REQUOTED: Final = "requoted"  # the mark
 READ_ENTRIES: Final = 1_000
+MARK_EVERY: Final = 1_000  # entries
 TAKEN_BACK: Final = ("retracted", "superseded")
 WHY: Final = "all that it quoted was taken back"
 
@@ -41,6 +42,7 @@ class Requoting:
         self._compacting = compacting
         self._ids = ids
         self._waiting: dict[int, None] = {}
+        self._marked = 0
         self._task: asyncio.Task[None] | None = None
 
     def notice(self, changes: Iterable[Change]) -> None:
@@ -50,24 +52,24 @@ class Requoting:
         )
 
     async def catch_up(self) -> None:
-        """What a crash left undone. A store that never had the mark begins now."""
-        marks = self._state.store.marks
-        at = await marks.get(REQUOTED) or self._state.head.seq
+        """What a crash left undone. Where nothing was ever quoted there is nothing to look for."""
+        first = self._state.relations.first_quoting
+        if first is None:
+            return
+        at = self._marked = await self._state.store.marks.get(REQUOTED) or first
         while stored := await self._state.store.log.read(after=at, limit=READ_ENTRIES):
             at = stored[-1].seq
             taken = [each for each in stored if b'"unit.retracted"' in each.body or b'"unit.superseded"' in each.body]
             events = [decode_entry(each.body).event for each in taken]
             self._expect(event.unit for event in events if isinstance(event, UnitRetracted | UnitSuperseded))
-        if not self._waiting:
-            await self._mark()
+        await self._mark()
 
     async def close(self) -> None:
         """What is left is done when the field opens again."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        if not self._waiting:
-            await self._mark()
+        await self._mark()
 
     def _expect(self, units: Iterable[int]) -> None:
         self._waiting.update((unit, None) for unit in units if self._state.relations.elaborating(unit))
@@ -102,8 +104,13 @@ class Requoting:
         return Replacing(synthesis, await self._compacting.made_from(originals, None, run))
 
     async def _mark(self) -> None:
+        """Now and then: what lies behind the mark is read again when the field opens."""
+        head = self._state.head.seq
+        if self._waiting or self._state.relations.first_quoting is None or head - self._marked < MARK_EVERY:
+            return
         try:
-            await self._state.store.marks.set(REQUOTED, max(1, self._state.head.seq))
+            await self._state.store.marks.set(REQUOTED, head)
+            self._marked = head
         except FieldError as full:  # it is looked at once more, that is all
             logger.warning("how far requoting has come is not on disk", code=full.code)
 

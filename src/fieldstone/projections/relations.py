@@ -37,6 +37,11 @@ class Relations:
     def elaborating(self, unit: int) -> Sequence[int]:
         return self._elaborating.get(unit, ())
 
+    @property
+    def first_quoting(self) -> int | None:
+        """The first unit that elaborates another."""
+        return min(self._elaborated, default=None)
+
     def originals_of(self, unit: int) -> set[int]:
         """Everything that went into it, through as many steps as there are."""
         found: set[int] = set()
