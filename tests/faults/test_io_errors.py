@@ -204,7 +204,7 @@ def test_the_rig_catches_a_store_that_acknowledges_what_the_disk_refused(
     path = folder / "field.db"
     with faulty_disk(of_store(path)) as disk:
         asyncio.run(_live(path, disk, SeededIds(1)))
-        middle = len(disk.operations) // 2  # long after the making of the store, and long before its closing
+        middle = 2 * len(disk.operations) // 3  # long after the making of the store, and long before its closing
         _remove(path)
         with pytest.raises((AssertionError, FieldError, ValueError)):
             asyncio.run(_live_through(path, disk, Blow(middle, "full", lasting=True)))
