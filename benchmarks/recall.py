@@ -52,7 +52,12 @@ async def _asked_twice(
             await operator.compact(strategy, **how)
             await until_embedded(field, lambda left: None)
             after += await _answers(asker, conversation, turns, include_archived=True)
-    return tuple(rate(asked, [CUT], CUT)[0].recall[CUT] for asked in (before, after))  # type: ignore[return-value]
+    return _recall(before), _recall(after)
+
+
+def _recall(asked: Sequence[Asked]) -> float:
+    overall, _, _ = rate(asked, [CUT], CUT)
+    return overall.recall[CUT]
 
 
 async def _answers(asker: Agent, conversation: Conversation, turns: Mapping[str, str], **scope: Any) -> list[Asked]:

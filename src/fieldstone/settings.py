@@ -336,7 +336,7 @@ def _check_chat(settings: Settings, sources: Mapping[str, str], whose: str) -> N
 
 def _check_endpoint(settings: Settings, sources: Mapping[str, str], whose: str) -> None:
     url, key = f"{whose}_url", f"{whose}_key"
-    address = _split(getattr(settings, url) or "")
+    address = split_url(getattr(settings, url) or "")
     if address is None or address.scheme not in ("http", "https") or not address.hostname:
         raise BadSettings(f"{url} ({sources[url]}) is not a URL of http or https.")
     if "@" in address.netloc or address.query or address.fragment:
@@ -347,7 +347,8 @@ def _check_endpoint(settings: Settings, sources: Mapping[str, str], whose: str) 
         raise BadSettings(f"{key} ({sources[key]}) is empty, or has characters that no key has.")
 
 
-def _split(url: str) -> SplitResult | None:
+def split_url(url: str) -> SplitResult | None:
+    """None: it is none."""
     try:
         address = urlsplit(url)
         _ = address.port  # it is read, and refused, only when it is asked for

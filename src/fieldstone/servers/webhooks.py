@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Final, get_args
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import httpx
 import structlog
@@ -20,7 +20,7 @@ from fieldstone.core.vocabulary import FeedKind
 from fieldstone.ports.world import Clock
 from fieldstone.profiles.openwop.feed import Feed, FeedEvent, FeedMark
 from fieldstone.servers.tenants import Tenants
-from fieldstone.settings import BadSettings, Secret, Settings, WebhookSettings
+from fieldstone.settings import BadSettings, Secret, Settings, WebhookSettings, split_url
 
 SIGNATURE_HEADER: Final = "Fieldstone-Signature"
 TIMEOUT_S: Final = 10
@@ -175,7 +175,7 @@ class Delivery:
 
 def _hook(given: WebhookSettings, at: int, tenant: str, environ: Mapping[str, str]) -> Hook:
     where = f"webhooks, table {at}"
-    address = _split(given.url)
+    address = split_url(given.url)
     if address is None or address.scheme not in ("http", "https") or not address.hostname:
         raise BadSettings(f"{where}: url is not a URL of http or https.")
     if "@" in address.netloc or address.fragment:
@@ -188,15 +188,6 @@ def _hook(given: WebhookSettings, at: int, tenant: str, environ: Mapping[str, st
         raise BadSettings(f"{where}: the variable {given.secret_env}, which secret_env names, is not set.")
     kinds = tuple(kind for kind in _KINDS if kind in given.types) or None
     return Hook(given.url, kinds, given.tenant or tenant, Secret(secret))
-
-
-def _split(url: str) -> SplitResult | None:
-    try:
-        address = urlsplit(url)
-        _ = address.port  # it is read, and refused, only when it is asked for
-    except ValueError:
-        return None
-    return address
 
 
 def _tell_if_broken(host: str, task: asyncio.Task[None]) -> None:

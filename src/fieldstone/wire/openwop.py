@@ -15,6 +15,8 @@ _NAMES: Final[dict[type[FieldError], str]] = {
     errors.PayloadTooLarge: "validation_error",
     errors.UnitNotFound: "not_found",
 }
+# Of several with one name, what a caller here can do something with.
+_FIRST: Final[tuple[type[FieldError], ...]] = (errors.InvalidPayload, errors.NotFound)
 
 
 class OpenWopError(Struct, frozen=True):
@@ -24,17 +26,16 @@ class OpenWopError(Struct, frozen=True):
 
 
 def openwop_error(error: FieldError) -> OpenWopError:
-    name = _NAMES.get(type(error), error.code.lower())
-    return OpenWopError(name, error.message, error.extra.get("details", UNSET))
-
-
-def openwop_status(error: FieldError) -> int:
-    return HTTP_STATUS[type(error)]
+    return OpenWopError(_name(type(error)), error.message, error.extra.get("details", UNSET))
 
 
 def error_from_openwop(body: OpenWopError, status: int) -> FieldError:
     """The error that a server answered with, as the same class that it was there."""
-    for kind, its_status in HTTP_STATUS.items():
-        if its_status == status and _NAMES.get(kind, kind.code.lower()) == body.error:
+    for kind in (*_FIRST, *HTTP_STATUS):
+        if HTTP_STATUS[kind] == status and _name(kind) == body.error:
             return kind(body.message)
     return errors.InternalError(f"the server answered {status} {body.error}: {body.message}")
+
+
+def _name(kind: type[FieldError]) -> str:
+    return _NAMES.get(kind, kind.code.lower())

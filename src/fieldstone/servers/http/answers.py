@@ -9,7 +9,7 @@ from starlette.types import Receive, Send
 
 from fieldstone.core.errors import FieldError
 from fieldstone.wire.errors import ErrorBody, error_body, http_status
-from fieldstone.wire.openwop import openwop_error, openwop_status
+from fieldstone.wire.openwop import openwop_error
 
 JSON: Final = b"application/json"
 JSON_LINES: Final = b"application/jsonl"
@@ -51,7 +51,7 @@ class Refuse(Protocol):
 
 def openwop_refusal(error: FieldError, operation: str | None, *headers: Header) -> Answer:
     """As OpenWOP has it: on its routes every error looks so."""
-    return Answer(openwop_status(error), _encoder.encode(openwop_error(error)), headers=headers)
+    return Answer(http_status(error), _encoder.encode(openwop_error(error)), headers=headers)
 
 
 def encode_error(body: ErrorBody) -> bytes:
