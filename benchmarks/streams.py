@@ -31,7 +31,7 @@ from fieldstone.backends.sqlite.planes import SqlitePlanes
 from fieldstone.backends.system import SystemClock
 from fieldstone.core.streams import MAX_READ_EVENTS, TEXT_DELTA, StreamEvent
 from fieldstone.planes.streams import Streams
-from fieldstone.ports.planes import EventRow, PlaneStore, ReadTables, StreamRow, Tables
+from fieldstone.ports.planes import EventBlock, EventRow, PlaneStore, ReadTables, StreamRow, Tables
 from fieldstone.redact import Harness, shared_harness
 
 DELTAS = 50_000
@@ -138,8 +138,8 @@ async def _store_alone(path: Path, events: Sequence[StreamEvent]) -> Timed:
             await store.write(partial(_append, STREAM, events[first : first + BATCH]))
         appended = time.perf_counter()
         count = 0
-        while page := await _read(store, after=count):
-            count += len([_decoder.decode(row.body) for row in page])
+        while blocks := await _read(store, after=count):
+            count += sum(len(_list_decoder.decode(block.bodies)) for block in blocks)
         replayed = time.perf_counter()
     _expect(count, len(events))
     return Timed(count, appended - started, replayed - appended)
@@ -172,8 +172,8 @@ def _append(stream: str, events: Sequence[StreamEvent], tables: Tables) -> None:
     tables.put_events(stream, rows)
 
 
-async def _read(store: PlaneStore, *, after: int) -> list[EventRow]:
-    return await store.read(lambda tables: tables.events(STREAM, after=after, limit=MAX_READ_EVENTS))
+async def _read(store: PlaneStore, *, after: int) -> list[EventBlock]:
+    return await store.read(lambda tables: tables.event_blocks(STREAM, after=after, limit=MAX_READ_EVENTS))
 
 
 @asynccontextmanager
@@ -249,3 +249,4 @@ def _first_events(tables: ReadTables) -> list[EventRow]:
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(StreamEvent)
+_list_decoder = msgspec.json.Decoder(list[StreamEvent])

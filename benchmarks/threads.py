@@ -7,6 +7,7 @@ both alike. Everything goes the way of a user: through streams, runs, transcript
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import multiprocessing
 import statistics
@@ -268,6 +269,8 @@ async def _truncation(report: Report, folder: Path, *, length: int) -> None:
         for _ in range(0, length, MESSAGE_DELTAS):
             await planes.streams.append(STREAM, [*deltas, StreamEvent(STEP_FINISHED, {"stepIndex": 0})])
         await planes.streams.append("run:short", deltas[:MISSED])
+        gc.collect()
+        gc.freeze()  # as a server does when it is loaded: a full collection stops whoever waits, too
         looks: dict[str, Look] = {
             "an append": lambda: planes.streams.append("run:live", deltas[:MISSED]),
             "a read": lambda: planes.streams.read("run:short", limit=MISSED),
@@ -276,6 +279,7 @@ async def _truncation(report: Report, folder: Path, *, length: int) -> None:
         started = time.perf_counter()
         busy = await _beside(looks, _compact(planes.streams, length))
         took_s = time.perf_counter() - started
+        gc.unfreeze()
     report.add(Figure(f"compaction of {length:,} events, until the file holds none of them", took_s, "s"))
     for what in looks:
         meanwhile = f"{what} while {length:,} events are compacted"

@@ -131,7 +131,11 @@ class Chat:
 
     async def recall(self, hint: str) -> None:
         """What the prompt tells only in a summary is still in the transcript."""
-        async with await self._context(await self._history()) as context:
+        history = await self._history()
+        if not history:
+            print("(nothing was said yet)")
+            return
+        async with await self._context(history) as context:
             await context.prepare()
             for found in await context.recall(hint):
                 print(f"{found.message.role}: {_text(found.message)}")
@@ -196,6 +200,18 @@ def _text(message: Any) -> str:
     return "".join(part.text for part in message.parts).strip()
 
 
+async def _converse(chat: Chat) -> None:
+    await chat.resume()
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        if line.strip() == "/quit":
+            break
+        if line.strip():
+            try:
+                await _obey(chat, line.strip())
+            except errors.FieldError as refused:  # the next line may be a better one
+                print(f"({refused.message})")
+
+
 async def _obey(chat: Chat, line: str) -> None:
     command, _, rest = line.partition(" ")
     match command:
@@ -203,13 +219,13 @@ async def _obey(chat: Chat, line: str) -> None:
             await chat.again()
         case "/branches":
             await chat.branches()
-        case "/switch" if rest.isdigit():
+        case "/switch" if rest.isdecimal():
             await chat.switch(int(rest))
         case "/history":
             await chat.show()
         case "/budget":
             await chat.budget()
-        case "/recall":
+        case "/recall" if rest:
             await chat.recall(rest)
         case _ if command.startswith("/"):
             print("(there are /again, /branches, /switch N, /history, /budget, /recall HINT and /quit)")
@@ -228,18 +244,15 @@ async def main() -> None:
     parser.add_argument("--model", default=env.get("OPENAI_MODEL", ""))
     parser.add_argument("--pause-ms", type=int, default=30, help="between the words of the scripted model")
     options = parser.parse_args()
+    if options.max_tokens < 1:
+        parser.error("--max-tokens is a number from 1")
     model = EndpointModel(options.url, options.model) if options.url else ScriptedModel(options.pause_ms)
     async with open_field(options.db) as field:
         chat = Chat(field, model, options.thread, options.max_tokens)
-        if options.watch:
-            await chat.watch()
-            return
-        await chat.resume()
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            if line.strip() == "/quit":
-                break
-            if line.strip():
-                await _obey(chat, line.strip())
+        try:
+            await (chat.watch() if options.watch else _converse(chat))
+        except errors.FieldError as refused:
+            sys.exit(f"{refused.code}: {refused.message}")
 
 
 if __name__ == "__main__":

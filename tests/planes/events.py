@@ -8,8 +8,8 @@ from msgspec import json
 
 from fieldstone.core.streams import StreamEvent
 from fieldstone.core.transcripts import CanonicalMessage
-from fieldstone.planes.messages import decode_events, messages_of, project_messages
-from fieldstone.ports.planes import EventRow
+from fieldstone.planes.messages import LogEvent, decode_events, messages_of, project_messages
+from fieldstone.ports.planes import EventBlock, EventRow
 from fieldstone.testing.world import FIRST_DAY_MS
 
 STREAM: Final = "run:one"
@@ -59,9 +59,17 @@ def rows_of(events: Sequence[StreamEvent], *, after: int = 0) -> list[EventRow]:
     ]
 
 
+def decoded(events: Sequence[StreamEvent], *, after: int = 0) -> list[LogEvent]:
+    """As a projector gets them."""
+    rows = rows_of(events, after=after)
+    seqs = range(after + 1, after + 1 + len(rows))
+    times_ms = json.encode([row.at_ms for row in rows])
+    return decode_events([EventBlock(seqs, times_ms, json.encode(events))])
+
+
 def messages_from(*events: StreamEvent, fork_from: str | None = None) -> tuple[CanonicalMessage, ...]:
     messages = project_messages(STREAM, fork_from)
-    messages.apply(decode_events(rows_of(events)))
+    messages.apply(decoded(events))
     return messages_of(messages.state)
 
 

@@ -20,7 +20,6 @@ from fieldstone.core.transcripts import (
 from fieldstone.planes.messages import (
     Chain,
     MessagesState,
-    decode_events,
     decode_state,
     encode_state,
     message_id,
@@ -31,6 +30,7 @@ from fieldstone.planes.messages import (
 from tests.planes.events import (
     STREAM,
     call,
+    decoded,
     delta,
     error,
     file,
@@ -39,13 +39,16 @@ from tests.planes.events import (
     messages_from,
     reasoning,
     result,
-    rows_of,
     started,
     user,
 )
 from tests.requirements import requirement
 
 LONG = 20_000
+
+
+def links(text: Chain[str] | None) -> int:
+    return 0 if text is None else 1 + links(text.before)
 
 
 def roles(messages: tuple[CanonicalMessage, ...]) -> list[str]:
@@ -197,7 +200,7 @@ def test_events_that_lack_what_their_kind_needs_leave_no_part() -> None:
 
 def test_calls_are_open_until_their_result_comes() -> None:
     messages = project_messages(STREAM)
-    messages.apply(decode_events(rows_of([call("c1"), call("c2", "grep"), result("c1")])))
+    messages.apply(decoded([call("c1"), call("c2", "grep"), result("c1")]))
     assert open_calls(messages.state) == {"c2": "grep"}
 
 
@@ -250,20 +253,21 @@ def test_no_text_of_a_log_is_lost_or_doubled(log: list[StreamEvent]) -> None:
 @given(logs)
 def test_a_state_reads_back_as_it_was_written(log: list[StreamEvent]) -> None:
     messages = project_messages(STREAM, "m0")
-    messages.apply(decode_events(rows_of(log)))
+    messages.apply(decoded(log))
     encoded = encode_state(messages.state)
     assert encode_state(decode_state(encoded)) == encoded
     assert messages_of(decode_state(encoded)) == messages_of(messages.state)
 
 
 def test_a_long_text_costs_no_more_for_each_delta_than_a_short_one() -> None:
-    """As memory, not as time: each delta adds one link, and whatever came before is shared."""
+    """As memory, not as time: a text has few links, and whatever came before is shared."""
     messages = project_messages(STREAM)
-    messages.apply(decode_events(rows_of([delta("x")] * LONG)))
+    messages.apply(decoded([delta("x")] * LONG))
     before: MessagesState = messages.state
-    messages.apply(decode_events(rows_of([delta("y")], after=LONG)))
+    messages.apply(decoded([delta("y")], after=LONG))
     assert messages.state.text == Chain(before.text, "y")
     assert messages.state.text is not None
     assert messages.state.text.before is before.text
+    assert links(messages.state.text) <= LONG.bit_length()
     [message] = messages_of(messages.state)
     assert message.parts == (TextPart("x" * LONG + "y"),)

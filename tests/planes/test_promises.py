@@ -9,10 +9,11 @@ import pytest
 from fieldstone.core.errors import Forbidden, InvalidTransition
 from fieldstone.core.transcripts import Run, RunStatus
 from fieldstone.planes.delivery import PAGE_EVENTS
+from fieldstone.planes.pages import RowPage, rows_after
 from fieldstone.planes.snapshots import replayed, take_snapshot
-from fieldstone.planes.streams import RowPage, Streams, rows_after
+from fieldstone.planes.streams import Streams
 from fieldstone.planes.tree import leaf_through
-from fieldstone.ports.planes import EventRow, MessageRow, ReadTables, Tables
+from fieldstone.ports.planes import EventBlock, EventRow, MessageRow, ReadTables, Tables
 from fieldstone.servers.http.stream_socket import StreamSocket, Times
 from tests.planes.events import delta
 from tests.planes.scene import THREAD, Scene
@@ -111,6 +112,11 @@ class Counted:
     def events(self, stream: str, *, after: int, limit: int, until: int | None = None) -> list[EventRow]:
         found = self._tables.events(stream, after=after, limit=limit, until=until)
         self.reads += len(found)
+        return found
+
+    def event_blocks(self, stream: str, *, after: int, limit: int, until: int | None = None) -> list[EventBlock]:
+        found = self._tables.event_blocks(stream, after=after, limit=limit, until=until)
+        self.reads += sum(len(block.seqs) for block in found)
         return found
 
     def message(self, thread: str, message_id: str) -> MessageRow | None:

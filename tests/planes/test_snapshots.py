@@ -9,7 +9,6 @@ from fieldstone.backends.memory.planes import MemoryPlanes
 from fieldstone.core.streams import StreamEvent
 from fieldstone.planes.messages import (
     STATE_VERSION,
-    decode_events,
     encode_state,
     go_on_from,
     messages_of,
@@ -18,7 +17,7 @@ from fieldstone.planes.messages import (
 from fieldstone.planes.projector import SequenceGap
 from fieldstone.planes.snapshots import replayed, shown, snapshot_of, state_in, take_snapshot
 from fieldstone.ports.planes import PlaneStore, ReadTables, SnapshotRow, StreamRow, Tables
-from tests.planes.events import STREAM, delta, logs, rows_of, user
+from tests.planes.events import STREAM, decoded, delta, logs, rows_of, user
 from tests.requirements import requirement
 
 NOW_MS = 1_760_000_000_000
@@ -42,7 +41,7 @@ async def a_store(log: list[StreamEvent]) -> PlaneStore:
 @requirement("planes:rules:snapshot-equals-replay", "planes:messages:deterministic")
 @given(logs)
 def test_snapshot_and_tail_equal_the_full_replay_byte_for_byte_at_every_seq(log: list[StreamEvent]) -> None:
-    events = decode_events(rows_of(log))
+    events = decoded(log)
     whole = project_messages(STREAM, "m0")
     whole.apply(events)
     until = project_messages(STREAM, "m0")
@@ -133,13 +132,13 @@ async def test_nothing_is_taken_of_a_stream_without_events() -> None:
 def test_a_projector_refuses_a_tail_that_does_not_follow_its_snapshot() -> None:
     messages = project_messages(STREAM, last_seq=2)
     with pytest.raises(SequenceGap):
-        messages.apply(decode_events(rows_of(LOG)[4:]))
+        messages.apply(decoded(LOG)[4:])
 
 
 @requirement("planes:rules:snapshot-shape")
 def test_a_snapshot_is_shown_with_its_state_as_json() -> None:
     messages = project_messages(STREAM)
-    messages.apply(decode_events(rows_of(LOG)))
+    messages.apply(decoded(LOG))
     snapshot = shown(snapshot_of(STREAM, messages, now_ms=NOW_MS))
     assert (snapshot.stream_id, snapshot.last_seq, snapshot.created_at) == (STREAM, 5, "2025-10-09T08:53:20.000Z")
     assert bytes(snapshot.state).startswith(b'{"streamId":"run:one","parentMessageId":')

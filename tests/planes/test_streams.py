@@ -48,6 +48,41 @@ async def test_an_unknown_kind_is_stored_and_passed_on(scene: Scene) -> None:
     assert (await streams.read(STREAM)).events[0].event == strange
 
 
+@requirement("planes:http:queries")
+@pytest.mark.parametrize(
+    ("event", "field"),
+    [
+        (StreamEvent("text-delta", {}), "delta"),
+        (StreamEvent("text-delta", {"delta": 7}), "delta"),
+        (StreamEvent("reasoning", {"delta": "hm"}), "text"),
+        (StreamEvent("tool-call", {"toolName": "search", "input": {}}), "toolCallId"),
+        (StreamEvent("tool-call", {"toolCallId": "c1", "toolName": None}), "toolName"),
+        (StreamEvent("tool-result", {"output": "found"}), "toolCallId"),
+        (StreamEvent("file", {"mimeType": "image/png"}), "url"),
+        (StreamEvent("user-message", {"text": "hello"}), "content"),
+    ],
+)
+@requirement("planes:streams:payloads")
+async def test_an_event_without_what_its_kind_tells_is_refused_by_the_fields_name_and_nothing_is_stored(
+    scene: Scene, event: StreamEvent, field: str
+) -> None:
+    streams = streams_of(scene)
+    with pytest.raises(InvalidPayload, match=rf"events\[1\]\.payload\.{field} "):
+        await streams.append(STREAM, [delta("fine"), event])
+    assert (await streams.info(STREAM)).head == 0
+
+
+async def test_what_a_kind_does_not_need_may_be_missing_or_more(scene: Scene) -> None:
+    given = [
+        StreamEvent("step-started", {}),
+        StreamEvent("text-delta", {"delta": "", "logprob": -1}),
+        StreamEvent("user-message", {"content": None}),
+        StreamEvent("error", {}),
+        StreamEvent("step-finished", {}),
+    ]
+    assert [each.event for each in (await streams_of(scene).append(STREAM, given)).events] == given
+
+
 @requirement("planes:streams:empty-append")
 async def test_an_empty_append_returns_nothing_and_creates_nothing(scene: Scene) -> None:
     appended = await streams_of(scene).append(STREAM, [])

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from fieldstone.backends.sqlite.planes import SqlitePlanes
+from fieldstone.core.errors import InvalidPayload
 from fieldstone.planes.streams import Streams
 from fieldstone.planes.sweeping import PlanesSwept, sweep_planes
 from fieldstone.redact import Harness, shared_harness
@@ -98,6 +101,24 @@ async def test_what_comes_after_a_sweep_goes_on_from_the_clean_text(scene: Scene
     assert await stored_texts(scene) == [f"take {MARKER} ", "and go"]
 
 
+@requirement("planes:streams:again-after-secret")
+@requirement("planes:streams:idempotency-key")
+async def test_an_append_is_answered_as_the_first_time_although_its_secret_became_known_since(scene: Scene) -> None:
+    streams, learning = unknowing(scene)
+    await streams.append(STREAM, [delta("before ")])
+    told = [delta(f"take {KNOWN} "), call("c1", query=KNOWN)]
+    first = await streams.append(STREAM, told, idempotency_key="k1")
+    learning.harness = HARNESS
+    again = await streams.append(STREAM, told, idempotency_key="k1")
+    assert ([each.seq for each in again.events], again.head) == ([2, 3], first.head)
+    await sweep_planes(streams)
+    swept = await streams.append(STREAM, told, idempotency_key="k1")
+    assert [each.event for each in swept.events] == [delta(f"take {MARKER} "), call("c1", query=MARKER)]
+    with pytest.raises(InvalidPayload, match="idempotencyKey was used before"):
+        await streams.append(STREAM, [delta(f"keep {KNOWN} "), call("c1", query=KNOWN)], idempotency_key="k1")
+    assert (await streams.info(STREAM)).head == first.head
+
+
 @requirement("planes:secrets:sweep")
 async def test_no_byte_of_the_file_holds_what_was_swept(tmp_path: Path, scene: Scene) -> None:
     planes = SqlitePlanes(tmp_path / "field.db")
@@ -105,9 +126,10 @@ async def test_no_byte_of_the_file_holds_what_was_swept(tmp_path: Path, scene: S
     streams = Streams(planes.open(SCOPE), learning, scene.clock)
     await streams.append(STREAM, [delta(f"take {KNOWN} "), call("c1", query=KNOWN)])
     learning.harness = HARNESS
+    assert _files_with(KNOWN, tmp_path) != []
     await sweep_planes(streams)
+    assert _files_with(KNOWN, tmp_path) == [], "at once: closing the store would clear its journal in any case"
     await planes.close()
-    assert _files_with(KNOWN, tmp_path) == []
 
 
 def _files_with(secret: str, folder: Path) -> list[str]:

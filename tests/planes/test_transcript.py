@@ -2,7 +2,8 @@
 
 import asyncio
 from base64 import urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar, cast
 
 import pytest
 from hypothesis import given
@@ -19,16 +20,23 @@ from fieldstone.core.transcripts import (
     ToolResultPart,
 )
 from fieldstone.planes.compaction import HOLD_PREFIX
-from fieldstone.planes.deletion import mark_deleted
+from fieldstone.planes.deletion import ERASED_AT_ONCE, STREAM_TAKES, mark_deleted
 from fieldstone.planes.messages import message_id
 from fieldstone.planes.snapshots import take_snapshot
 from fieldstone.planes.streams import Streams
+from fieldstone.planes.transcript import Transcript
 from fieldstone.planes.window import Window
+from fieldstone.ports.planes import PlaneStore, StreamRow, Tables
 from fieldstone.redact import shared_harness
 from fieldstone.testing import WordCounter
 from tests.planes.events import call, delta, error, finished, reasoning, result, user
 from tests.planes.scene import BACKENDS, THREAD, Scene, in_scene, texts
+from tests.planes.transport import streams_of
 from tests.requirements import requirement
+
+MANY_RUNS: Final = 130
+
+T = TypeVar("T")
 
 
 async def pages(scene: Scene, limit: int, **asked: object) -> list[list[str]]:
@@ -243,6 +251,47 @@ async def test_a_deletion_that_was_cut_short_shows_nothing_of_the_thread_and_is_
         await scene.runs.run(THREAD, run.run_id)
     await scene.said("new")
     assert await pages(scene, 9, branch="all") == [["new"]]
+
+
+@requirement("planes:branches:delete-in-steps")
+@requirement("planes:branches:delete")
+async def test_a_thread_of_many_runs_is_deleted_in_small_steps_between_which_others_write(scene: Scene) -> None:
+    runs = [await scene.committed(delta(f"answer {number}")) for number in range(MANY_RUNS)]
+    await scene.store.write(lambda tables: take_snapshot(tables, runs[0].stream_id, now_ms=0))
+    await scene.store.write(lambda tables: tables.put_reader(runs[1].stream_id, "ui", 1))
+    stepping = Stepping(scene.store)
+    receipt = await Transcript(cast(PlaneStore, stepping), scene.clock).delete(THREAD)
+    assert (receipt.messages, receipt.runs, receipt.streams, receipt.snapshots) == (MANY_RUNS,) * 3 + (1,)
+    assert stepping.steps[0].emptied == 0, "the first one only marks the thread"
+    assert sum(step.emptied for step in stepping.steps) == MANY_RUNS
+    assert max(step.emptied for step in stepping.steps) <= ERASED_AT_ONCE // STREAM_TAKES
+    for run in runs:
+        assert await scene.store.read(lambda tables: tables.readers(run.stream_id)) == {}  # noqa: B023
+        with pytest.raises(StreamCompacted):
+            await streams_of(scene).read(run.stream_id)
+
+
+@requirement("planes:branches:delete")
+async def test_a_stream_of_a_thread_that_is_being_deleted_cannot_be_held_or_registered_with(scene: Scene) -> None:
+    run = await scene.committed(delta("told"))
+    await scene.store.write(lambda tables: mark_deleted(tables, THREAD, 1))
+    streams = streams_of(scene)
+    with pytest.raises(RunNotFound):
+        await streams.hold(run.stream_id, "audit")
+    with pytest.raises(RunNotFound):
+        await streams.set_reader(run.stream_id, "ui", 0)
+
+
+@requirement("planes:rules:hold")
+async def test_a_hold_on_a_stream_of_another_thread_hinders_no_deletion(scene: Scene) -> None:
+    await scene.committed(delta("told"))
+    other = await scene.committed(delta("keep me"), thread="t2")
+    streams = streams_of(scene)
+    await streams.hold(other.stream_id, "audit")
+    await streams.hold("no run at all", "audit")
+    assert (await scene.transcript.delete(THREAD)).runs == 1
+    with pytest.raises(InvalidTransition):
+        await scene.transcript.delete("t2")
 
 
 @requirement("planes:branches:delete")
@@ -491,3 +540,36 @@ def test_a_result_whose_call_is_nowhere_hides_nothing() -> None:
     for each in (message(3, ToolResultPart("gone", "t", "x")), message(2, TextPart("b")), message(1, TextPart("a"))):
         window.add_older(each)
     assert [each.id for each in window.messages()] == ["m2", "m3"]
+
+
+class Step:
+    """One transaction of a deletion."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self.emptied = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tables, name)
+
+    def put_stream(self, row: StreamRow) -> None:
+        self.emptied += 1
+        self._tables.put_stream(row)
+
+
+class Stepping:
+    """A store that remembers its transactions."""
+
+    def __init__(self, store: PlaneStore) -> None:
+        self._store = store
+        self.steps: list[Step] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def write(self, work: Callable[[Tables], T]) -> T:
+        def stepping(tables: Tables) -> T:
+            self.steps.append(Step(tables))
+            return work(cast(Tables, self.steps[-1]))
+
+        return await self._store.write(stepping)

@@ -1,5 +1,6 @@
 """The transport log's values: events as they are given, as they are stored, and their bounds."""
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -25,6 +26,15 @@ STEP_STARTED: Final = "step-started"
 STEP_FINISHED: Final = "step-finished"
 ERROR: Final = "error"
 USER_MESSAGE: Final = "user-message"
+
+# The texts that an event of a kind tells something by: without them it would leave no part of a message, in silence.
+TEXT_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    TEXT_DELTA: ("delta",),
+    REASONING: ("text",),
+    TOOL_CALL: ("toolCallId", "toolName"),
+    TOOL_RESULT: ("toolCallId",),
+    FILE: ("mimeType", "url"),
+}
 
 MAX_STREAM_ID_CHARS: Final = 256  # stream, thread, run, message and reader ids are names, not texts
 MAX_KIND_CHARS: Final = 256

@@ -25,6 +25,7 @@ CHUNK_EVENTS: Final = 1_000  # deleted in one transaction: writers wait for its 
 # A millisecond, and then a pause: an append takes its turn with the interpreter some ten times, see benchmarks/threads.
 PROJECTED_AT_ONCE: Final = 200
 PAUSE_S: Final = 0.002
+SLICE_BYTES: Final = 500_000  # of a snapshot, written in one transaction; 9 MB at once took 40 ms and more
 STREAMS_AT_ONCE: Final = 1_000
 HOLD_PREFIX: Final = "hold:"  # a hold lies among the readers, under a name that no reader may have
 KEPT_PLACE_VERSION: Final = 0  # no reader knows it: to all of them there is no snapshot yet
@@ -103,7 +104,7 @@ class Compactor:
         for _ in range(PROJECTIONS_MAX):
             await self._store.write(lambda tables: tables.put_snapshot(kept))
             taken = await self._project(stream, last_seq)
-            if await self._store.write(partial(_put_in_place, kept, taken)):
+            if await self._put_in_place(kept, taken):
                 if not await self._store.read(partial(_is_as_written, taken)):
                     row = await self._store.read(lambda tables: tables.stream(stream))
                     if row is None or row.floor >= last_seq:
@@ -111,6 +112,14 @@ class Compactor:
                     raise InternalError("The snapshot could not be read back as it was written; no event was touched.")
                 return taken
         raise InternalError("The stream's texts changed while a snapshot of them was taken; no event was touched.")
+
+    async def _put_in_place(self, kept: SnapshotRow, taken: SnapshotRow) -> bool:
+        """In slices: all other writers would wait for one of megabytes. False: its place is gone."""
+        for at in range(0, len(taken.state), SLICE_BYTES):
+            grow = partial(_grow, kept, taken.state[at : at + SLICE_BYTES], at)
+            if not await self._store.write(grow, large=True):
+                return False
+        return await self._store.write(partial(_seal, kept, taken))
 
     async def _project(self, stream: str, last_seq: int) -> SnapshotRow:
         """In steps, in the threads that read: others want their turn."""
@@ -156,6 +165,9 @@ class Compactor:
         await self.scour()
 
     async def _delete_rows(self, stream: str) -> None:
+        """What is below the floor. Older snapshots first: the events tell whoever resumes that there is more to do."""
+        while await self._store.write(lambda tables: tables.erode_snapshots(stream)):
+            pass
         gone = CHUNK_EVENTS
         while gone == CHUNK_EVENTS:
             gone = await self._store.write(lambda tables: tables.delete_events(stream, limit=CHUNK_EVENTS))
@@ -218,32 +230,32 @@ def _fork_bases(tables: ReadTables, row: StreamRow, run_id: str, thread: str) ->
 def _raise_floor(taken: SnapshotRow, keep_events: int, tables: Tables) -> _Plan:
     """What came meanwhile counts: a reader that registered, a run that began. Then a smaller part goes, or none."""
     plan = plan_compaction(taken.stream, keep_events, tables)
-    if plan.last_seq < taken.last_seq or taken not in tables.snapshots(taken.stream):
+    if plan.last_seq < taken.last_seq or taken.seal not in tables.seals(taken.stream):
         return plan._replace(last_seq=plan.row.floor)
     plan = plan._replace(last_seq=taken.last_seq)
     if taken.last_seq > plan.row.floor:
         tables.put_stream(plan.row._replace(floor=taken.last_seq))
-        tables.drop_snapshots(taken.stream, but=taken.last_seq)
     return plan
 
 
-def _put_in_place(kept: SnapshotRow, taken: SnapshotRow, tables: Tables) -> bool:
-    if kept not in tables.snapshots(taken.stream):
-        return False
-    tables.put_snapshot(taken)
-    return True
+def _grow(kept: SnapshotRow, more: bytes, at: int, tables: Tables) -> bool:
+    return kept.seal in tables.seals(kept.stream) and tables.grow_snapshot(kept.stream, kept.last_seq, more, at=at)
+
+
+def _seal(kept: SnapshotRow, taken: SnapshotRow, tables: Tables) -> bool:
+    return kept.seal in tables.seals(kept.stream) and tables.seal_snapshot(kept.stream, taken.seal)
 
 
 def _begun(stream: str, last_seq: int, tables: ReadTables) -> Messages:
     """What the newest snapshot has; the rest is projected step by step."""
     floor = (tables.stream(stream) or StreamRow(stream)).floor
-    taken = [each.last_seq for each in tables.snapshots(stream) if each.state_version != KEPT_PLACE_VERSION]
+    taken = [each.last_seq for each in tables.seals(stream) if each.state_version != KEPT_PLACE_VERSION]
     return replayed(tables, stream, until=max((seq for seq in taken if floor < seq <= last_seq), default=floor))
 
 
 def _go_on(stream: str, messages: Messages, last_seq: int, tables: ReadTables) -> None:
-    rows = tables.events(stream, after=messages.last_seq, limit=PROJECTED_AT_ONCE, until=last_seq)
-    if not messages.apply(decode_events(rows)):
+    blocks = tables.event_blocks(stream, after=messages.last_seq, limit=PROJECTED_AT_ONCE, until=last_seq)
+    if not messages.apply(decode_events(blocks)):
         raise SequenceGap(messages.last_seq + 1, last_seq)
 
 

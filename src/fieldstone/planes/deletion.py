@@ -1,4 +1,8 @@
-"""Deleting a thread: out of every reader's sight in one transaction, then row by row for good."""
+"""Deleting a thread: from one transaction on nobody finds it; then its streams are emptied, and its rows go for good.
+
+A thread may have thousands of runs, and other writers wait for a transaction. So the first one only marks the thread,
+and the others take some streams at a time. Until its turn comes a stream can be read, and takes no more events.
+"""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -12,22 +16,22 @@ from fieldstone.ports.planes import PlaneStore, ReadTables, RunRow, Tables
 from fieldstone.retrieval.reading import timestamp
 
 ERASED_AT_ONCE: Final = 1_000  # rows in one transaction, for which other writers wait
+STREAM_TAKES: Final = 10  # of these: a stream without rows takes as long as so many
+DROPPED_AT_ONCE: Final = 250  # messages and runs: each stands in three or four indexes
 RUNS_AT_ONCE: Final = 1_000
 THREADS_AT_ONCE: Final = 500
 
 
 def mark_deleted(tables: Tables, thread: str, now_ms: int) -> ThreadReceipt:
-    """The thread is not found any more, and its streams are empty: whoever still reads them is told so."""
+    """The thread is not found any more. What it had is counted, and erased by `erase_deleted`."""
     row = thread_row(tables, thread)
-    runs = list(runs_of(tables, thread))
-    streams = [run.stream for run in runs if tables.stream(run.stream)]
-    if any(_is_on_hold(tables, stream) for stream in streams):
+    if _is_on_hold(tables, thread):
         raise InvalidTransition("A stream of the thread is on hold: it is deleted when the hold is lifted.")
-    snapshots = sum(_emptied(tables, stream) for stream in streams)
+    runs, streams, snapshots = tables.thread_counts(thread)
     oldest = tables.messages(thread, after_place=0, limit=1)
     messages = row.messages - oldest[0].place + 1 if oldest else 0  # places go on where an earlier deletion was
     tables.put_thread(row._replace(deleted_ms=now_ms, leaf=None))
-    return ThreadReceipt(thread, messages, len(runs), len(streams), snapshots, timestamp(now_ms))
+    return ThreadReceipt(thread, messages, runs, streams, snapshots, timestamp(now_ms))
 
 
 async def erase_deleted(store: PlaneStore, thread: str) -> None:
@@ -72,18 +76,20 @@ async def _scour(store: PlaneStore) -> None:
         await asyncio.sleep(SCOUR_PAUSE_S)
 
 
-def _emptied(tables: Tables, stream: str) -> int:
-    """How many snapshots went with it. The head stays: no seq is used twice."""
+def _empty(tables: Tables, stream: str) -> None:
+    """Whoever still reads it is told so. The head stays: no seq is used twice."""
     row = tables.stream(stream)
-    assert row is not None
+    if row is None:
+        return
     tables.put_stream(row._replace(floor=row.head, held_from=None, held_ms=None))
+    tables.drop_snapshots(stream)
     for reader in tables.readers(stream):
         tables.drop_reader(stream, reader)
-    return tables.drop_snapshots(stream)
 
 
-def _is_on_hold(tables: ReadTables, stream: str) -> bool:
-    return any(name.startswith(HOLD_PREFIX) for name in tables.readers(stream))
+def _is_on_hold(tables: ReadTables, thread: str) -> bool:
+    held = (tables.run_of_stream(stream) for stream in tables.streams_with_reader(HOLD_PREFIX))
+    return any(run is not None and run.thread == thread for run in held)
 
 
 def _is_deleted(tables: ReadTables, thread: str) -> bool:
@@ -99,13 +105,17 @@ def _erase_streams(tables: Tables, streams: Sequence[str]) -> Sequence[str]:
     """Those that are left."""
     room = ERASED_AT_ONCE
     for at, stream in enumerate(streams):
+        _empty(tables, stream)
         room -= tables.delete_events(stream, limit=room)
         room -= tables.drop_appended(stream, limit=room) if room else 0
         if not room:
             return streams[at:]
+        room -= STREAM_TAKES
+        if room <= 0:
+            return streams[at + 1 :]
     return []
 
 
 def _erase_rows(tables: Tables, thread: str) -> bool:
     """Whether there may be more."""
-    return _is_deleted(tables, thread) and tables.drop_thread(thread, limit=ERASED_AT_ONCE) == ERASED_AT_ONCE
+    return _is_deleted(tables, thread) and tables.drop_thread(thread, limit=DROPPED_AT_ONCE) == DROPPED_AT_ONCE

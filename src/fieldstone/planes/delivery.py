@@ -14,7 +14,8 @@ import structlog
 from msgspec import json
 
 from fieldstone.core.errors import FieldError, StreamCompacted
-from fieldstone.planes.streams import RowPage, Streams, check_name, rows_after
+from fieldstone.planes.pages import RowPage, rows_after
+from fieldstone.planes.streams import Streams, check_name
 from fieldstone.ports.planes import EventRow, ReadTables
 from fieldstone.ports.world import Clock
 from fieldstone.retrieval.reading import timestamp

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from msgspec import UNSET, Struct, ValidationError, convert, json
+from msgspec import UNSET, Raw, Struct, ValidationError, convert, json
 
 from fieldstone.core.streams import (
     ERROR,
@@ -39,7 +39,7 @@ from fieldstone.core.transcripts import (
     ToolResultPart,
 )
 from fieldstone.planes.projector import Projector, unchanged
-from fieldstone.ports.planes import EventRow
+from fieldstone.ports.planes import EventBlock
 from fieldstone.retrieval.reading import timestamp
 
 STATE_VERSION: Final = 1  # of what `encode_state` writes; a snapshot of another version is not read
@@ -102,9 +102,12 @@ def go_on_from(state: MessagesState, last_seq: int) -> Messages:
     return Projector(state, reduce_event, last_seq=last_seq, copy=unchanged)
 
 
-def decode_events(rows: Iterable[EventRow]) -> list[LogEvent]:
-    decode = _EVENTS.decode
-    return [LogEvent(seq, at_ms, (event := decode(body)).kind, event.payload) for seq, at_ms, body in rows]
+def decode_events(blocks: Iterable[EventBlock]) -> list[LogEvent]:
+    return [
+        LogEvent(seq, at_ms, event.kind, event.payload)
+        for seqs, times_ms, bodies in blocks
+        for seq, at_ms, event in zip(seqs, _TIMES.decode(times_ms), _EVENTS.decode(bodies), strict=True)
+    ]
 
 
 def reduce_event(state: MessagesState, event: LogEvent) -> MessagesState:
@@ -144,7 +147,7 @@ class _StoredState(Struct, frozen=True, gc=False, rename="camel"):
 
     stream_id: str
     parent_message_id: str | None
-    messages: tuple[CanonicalMessage, ...]
+    messages: tuple[Raw, ...]  # each encoded by itself: one call over megabytes lets no other thread run
     answer: int | None  # where among the messages
     draft: _StoredDraft | None
     open_calls: dict[str, str]
@@ -153,7 +156,7 @@ class _StoredState(Struct, frozen=True, gc=False, rename="camel"):
 def encode_state(state: MessagesState) -> bytes:
     """The same events give the same bytes, whether or not a snapshot stood between them."""
     results = 0 if state.answer is None else len(_listed(state.after))
-    messages = _closed_messages(state)
+    messages = tuple(Raw(_ENCODER.encode(message)) for message in _closed_messages(state))
     draft = state.draft and _StoredDraft(
         state.draft.seq, state.draft.at_ms, _parts(state.draft, state.text), dict(state.draft.metadata)
     )
@@ -165,14 +168,15 @@ def encode_state(state: MessagesState) -> bytes:
 
 def decode_state(encoded: bytes) -> MessagesState:
     stored = _STATES.decode(encoded)
-    at = len(stored.messages) if stored.answer is None else stored.answer
+    messages = tuple(map(_MESSAGES.decode, stored.messages))
+    at = len(messages) if stored.answer is None else stored.answer
     draft, text = (None, None) if stored.draft is None else _reopened(stored.draft)
     return MessagesState(
         stored.stream_id,
         stored.parent_message_id,
-        _chained(stored.messages[:at]),
-        None if stored.answer is None else stored.messages[at],
-        _chained(stored.messages[at + 1 :]),
+        _chained(messages[:at]),
+        None if stored.answer is None else messages[at],
+        _chained(messages[at + 1 :]),
         draft,
         stored.open_calls,
         text,
@@ -185,7 +189,7 @@ def _text_delta(state: MessagesState, event: LogEvent) -> MessagesState:
         return state
     stream, parent, done, answer, after, draft, calls, text = state
     draft = draft or Draft(event.seq, event.at_ms)
-    return MessagesState(stream, parent, done, answer, after, draft, calls, Chain(text, delta))
+    return MessagesState(stream, parent, done, answer, after, draft, calls, _going_on(text, delta))
 
 
 def _reasoning(state: MessagesState, event: LogEvent) -> MessagesState:
@@ -270,6 +274,16 @@ def _with_part(state: MessagesState, event: LogEvent, part: AnyPart) -> Messages
     draft = state.draft or Draft(event.seq, event.at_ms)
     parts = Chain(_with_text(draft.parts, state.text), part)
     return state._replace(draft=draft._replace(parts=parts), text=None)
+
+
+def _going_on(text: Chain[str] | None, delta: str) -> Chain[str]:
+    """Pieces no longer than what follows them are joined with it, as a counter carries: a text of a million deltas has
+    some twenty links. With a link for each, the garbage collector stopped all threads for up to 50 ms, again and again.
+    """
+    while text is not None and len(text.item) <= len(delta):
+        delta = text.item + delta
+        text = text.before
+    return Chain(text, delta)
 
 
 def _with_text(parts: Chain[AnyPart] | None, text: Chain[str] | None) -> Chain[AnyPart] | None:
@@ -392,5 +406,7 @@ def _listed(chain: Chain[T] | None) -> list[T]:
 
 
 _ENCODER: Final = json.Encoder()
-_EVENTS: Final = json.Decoder(StreamEvent)
+_EVENTS: Final = json.Decoder(list[StreamEvent])
+_TIMES: Final = json.Decoder(list[int])
 _STATES: Final = json.Decoder(_StoredState)
+_MESSAGES: Final = json.Decoder(CanonicalMessage)

@@ -2,22 +2,19 @@
 
 import functools
 import re
-import re._constants as sre  # type: ignore[import-not-found]  # typeshed leaves out how `re` reads a pattern
-import re._parser as sre_parser  # type: ignore[import-not-found]
 import string
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import as_file, files
-from typing import Any, Final
+from typing import Final
 
 from kingfisher_sdk.rules import Rules
 
 from fieldstone.redact import Harness, Trail
+from fieldstone.redact.prefixes import literal_prefixes
 from fieldstone.redact.readings import plain_reading, with_signs
 
 CHARACTERS_MIN: Final = 4  # fewer begin too many words
 LITERAL_MIN: Final = 3
-LITERALS_MAX: Final = 400  # of one rule; one that has more begins with anything
-REPEATS_MAX: Final = 5
 KNOWN_WITHIN: Final = 400  # a known secret's beginning is followed for 256 letters, with signs between them
 SAID_WITHIN: Final = 300  # characters between the words that announce a secret and the end of the text
 BOUNDARIES_MAX: Final = 64
@@ -34,7 +31,8 @@ def literal_beginnings() -> Literals:
     with as_file(files("fieldstone.redact") / "rules.yml") as own_rules:
         rules = Rules([own_rules])
     patterns = [str(rules.detail(str(rule["id"]))["detection_regex"]) for rule in rules.metadata()]
-    found = sorted({literal for pattern in patterns for literal in _literals_of(pattern) if _is_of_a_token(literal)})
+    literals = set[str]().union(*map(literal_prefixes, patterns))
+    found = sorted(filter(_is_of_a_token, literals))
     by_first: dict[str, list[str]] = {}
     for literal in found:
         by_first.setdefault(literal[:LITERAL_MIN], []).append(literal)
@@ -126,57 +124,11 @@ def goes_on(marker: str, secret: str, rest: str) -> bool:
     return _KEY_BEGIN in secret and _KEY_END not in rest and len(rest) <= KEY_HEAD_MAX
 
 
-def _literals_of(pattern: str) -> set[str]:
-    ignores_case = "(?i)" in pattern
-    # The rules are written for an engine that takes flags anywhere, calls the end \z, and has no sets of sets.
-    tree = sre_parser.parse(_SET_OF_BRACKET.sub(r"[\1\[", pattern.replace("(?i)", "").replace(r"\z", r"\Z")))
-    literals = {literal for literal, _ in _prefixes(tree) if len(literal) >= LITERAL_MIN}
-    return literals | {each.upper() for each in literals} if ignores_case else literals
-
-
-def _prefixes(tree: Iterable[tuple[Any, Any]]) -> list[tuple[str, bool]]:
-    """The literals with which a match begins, and of each whether the tree went on to its end."""
-    result = [("", True)]
-    for operation, value in tree:
-        following = _steps(operation, value)
-        result = list(
-            dict.fromkeys(
-                (literal + more, goes_on) if whole else (literal, False)
-                for literal, whole in result
-                for more, goes_on in (following if whole else [("", False)])
-            )
-        )
-        if len(result) > LITERALS_MAX or not any(whole for _, whole in result):
-            break
-    return result
-
-
-def _steps(operation: Any, value: Any) -> list[tuple[str, bool]]:
-    if operation is sre.LITERAL:
-        return [(chr(value), True)]
-    if operation in {sre.AT, sre.ASSERT, sre.ASSERT_NOT}:
-        return [("", True)]
-    if operation is sre.SUBPATTERN:
-        return _prefixes(value[3])
-    if operation is sre.BRANCH:
-        return [prefix for branch in value[1] for prefix in _prefixes(branch)]
-    if operation is sre.IN and all(each is sre.LITERAL for each, _ in value):
-        return [(chr(character), True) for _, character in value]
-    if operation in {sre.MAX_REPEAT, sre.MIN_REPEAT}:
-        least, most, inside = value
-        if least == most <= REPEATS_MAX:
-            return [(literal * least if whole else literal, whole) for literal, whole in _prefixes(inside)]
-        if (least, most) == (0, 1):
-            return [("", True), *_prefixes(inside)]
-    return [("", False)]
-
-
 def _is_of_a_token(literal: str) -> bool:
     """Not a word or an address, which stands before the secret and is none of it."""
-    return _WORDS.search(literal) is None
+    return len(literal) >= LITERAL_MIN and _WORDS.search(literal) is None
 
 
-_SET_OF_BRACKET: Final = re.compile(r"\[(\^?)\[")
 _SIGN: Final = re.compile(r"[^A-Za-z0-9]")
 _WORDS: Final = re.compile(
     r"^[A-Z]?[a-z]+$|^[A-Z]{5,}$|[\s\"'<>\[\]&]|://|^data:"

@@ -131,10 +131,15 @@ def touch_run(tables: Tables, stream: str, now_ms: int) -> None:
         return
     if run.status not in OPEN_STATUSES:
         raise InvalidTransition(f"The run is {run.status}: it takes no more events.")
+    refuse_deleted(tables, run)
+    tables.put_run(run._replace(status="streaming", active_ms=max(run.active_ms, now_ms)))
+
+
+def refuse_deleted(tables: ReadTables, run: RunRow) -> None:
+    """Where its thread is deleted, and what it had is on its way out."""
     thread = tables.thread(run.thread)
     if thread is None or thread.deleted_ms is not None:
         raise RunNotFound
-    tables.put_run(run._replace(status="streaming", active_ms=max(run.active_ms, now_ms)))
 
 
 def run_row(tables: ReadTables, thread: str, run_id: str) -> RunRow:

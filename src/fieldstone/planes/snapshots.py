@@ -24,7 +24,7 @@ from fieldstone.ports.planes import ReadTables, SnapshotRow, StreamRow, Tables
 from fieldstone.retrieval.reading import timestamp
 
 CHECKSUM_BYTES: Final = 32
-REPLAYED_AT_ONCE: Final = 1_000  # rows in memory at a time
+REPLAYED_AT_ONCE: Final = 1_000  # events in memory at a time
 
 
 class Snapshot(Struct, frozen=True, gc=False, rename="camel"):
@@ -58,8 +58,8 @@ def replayed_from_log(tables: ReadTables, stream: str, *, until: int | None = No
 def uncovered(tables: ReadTables, stream: str) -> tuple[int, int]:
     """The events that no snapshot stands for: after the first seq, up to the second."""
     row = tables.stream(stream) or StreamRow(stream)
-    newest = tables.snapshot(stream)
-    return max(row.floor, newest.last_seq if newest else 0), row.head
+    newest = next((seal.last_seq for seal in tables.seals(stream)), 0)
+    return max(row.floor, newest), row.head
 
 
 def take_snapshot(tables: Tables, stream: str, *, now_ms: int, until: int | None = None) -> SnapshotRow | None:
@@ -103,10 +103,9 @@ def shown(row: SnapshotRow) -> Snapshot:
 
 def _advance(tables: ReadTables, stream: str, messages: Messages, end: int) -> None:
     while messages.last_seq < end:
-        rows = tables.events(stream, after=messages.last_seq, limit=REPLAYED_AT_ONCE, until=end)
-        if not rows:
+        blocks = tables.event_blocks(stream, after=messages.last_seq, limit=REPLAYED_AT_ONCE, until=end)
+        if not messages.apply(decode_events(blocks)):
             raise SequenceGap(messages.last_seq + 1, end)
-        messages.apply(decode_events(rows))
 
 
 def _warm(tables: ReadTables, row: StreamRow, end: int) -> Messages | None:
@@ -123,5 +122,6 @@ def _cold(tables: ReadTables, row: StreamRow) -> Messages:
 
 
 def _checksum(stream: str, last_seq: int, version: int, state: bytes) -> bytes:
-    said = f"{stream}\n{last_seq}\n{version}\n".encode()
-    return blake2b(said + state, digest_size=CHECKSUM_BYTES).digest()
+    checksum = blake2b(f"{stream}\n{last_seq}\n{version}\n".encode(), digest_size=CHECKSUM_BYTES)
+    checksum.update(state)
+    return checksum.digest()

@@ -29,6 +29,8 @@ from fieldstone.core.streams import (
     MAX_READ_EVENTS,
     MAX_STREAM_ID_CHARS,
     TEXT_DELTA,
+    TEXT_FIELDS,
+    USER_MESSAGE,
     EventKind,
     StoredEvent,
     StreamEvent,
@@ -36,7 +38,8 @@ from fieldstone.core.streams import (
 from fieldstone.planes.below_floor import rewrite_below_floor, text_below_floor
 from fieldstone.planes.compaction import HOLD_PREFIX, Compactor, StreamCompaction
 from fieldstone.planes.openings import Literals, literal_beginnings
-from fieldstone.planes.runs import touch_run
+from fieldstone.planes.pages import EventPage, RowPage, page_after, rows_after, shown_events
+from fieldstone.planes.runs import refuse_deleted, touch_run
 from fieldstone.planes.snapshots import Snapshot, shown, state_in
 from fieldstone.planes.trails import (
     DELTAS,
@@ -51,12 +54,19 @@ from fieldstone.planes.trails import (
     window,
     with_text,
 )
-from fieldstone.ports.planes import Appended, EventRow, PlaneStore, ReadTables, SnapshotRow, StreamRow, Tables
+from fieldstone.ports.planes import (
+    Appended,
+    EventRow,
+    PlaneStore,
+    ReadTables,
+    SnapshotRow,
+    StreamRow,
+    Tables,
+)
 from fieldstone.ports.world import Clock
 from fieldstone.redact import Harness
 from fieldstone.retrieval.reading import timestamp
 
-HELD_MS: Final = 250  # how long readers wait for the delta that tells whether a secret goes on
 TRAILS_MAX: Final = 1_000  # streams whose last text is in memory; others are read back from the store
 NAMES_MAX: Final = 10_000  # ids that were found clean
 CLEANED_IN_THREAD_BYTES: Final = 64_000  # larger texts would hold up everybody else
@@ -74,12 +84,6 @@ class AppendedEvents(Struct, frozen=True, gc=False):
     head: int
 
 
-class EventPage(Struct, frozen=True, gc=False):
-    events: list[StoredEvent]
-    head: int
-    floor: int
-
-
 class SnapshotMark(Struct, frozen=True, gc=False, rename="camel"):
     last_seq: int
     created_at: str
@@ -89,16 +93,6 @@ class StreamStatus(Struct, frozen=True, gc=False):
     head: int
     floor: int
     snapshot: SnapshotMark | None
-
-
-class RowPage(NamedTuple):
-    """Events as they are stored. `shown_to` is the last seq that readers may see; `held_ms` how long the rest waits."""
-
-    rows: Sequence[EventRow]
-    head: int
-    floor: int
-    shown_to: int
-    held_ms: int | None
 
 
 class _Wish(NamedTuple):
@@ -217,6 +211,7 @@ class Streams:
             if not 1 <= len(kind) <= MAX_KIND_CHARS:
                 raise InvalidPayload(f"An event's kind has 1 to {MAX_KIND_CHARS} characters.")
             names.append(kind)
+        _check_payloads(events)
         self._refuse_secrets(harness, names)
 
     def _refuse_secrets(self, harness: Harness, names: Sequence[str]) -> None:
@@ -233,14 +228,12 @@ class Streams:
 
     async def read(self, stream: str, *, after: int = 0, limit: int = DEFAULT_READ_EVENTS) -> EventPage:
         """Events behind `after`. Raises `StreamCompacted` where some of them are gone."""
-        page = await self.rows(stream, after=after, limit=limit)
-        return EventPage(_shown(stream, page.rows), page.head, page.floor)
+        _check_page(stream, after, limit)
+        return await self.store.read(partial(page_after, stream, after, limit, self._clock.now_ms()))
 
     async def rows(self, stream: str, *, after: int, limit: int) -> RowPage:
         """The same, as they are stored."""
-        check_name("The stream's id", stream)
-        if after < 0 or not 0 <= limit <= MAX_READ_EVENTS:
-            raise InvalidPayload(f"`after` is a seq from 0, `limit` a number from 0 to {MAX_READ_EVENTS}.")
+        _check_page(stream, after, limit)
         return await self.store.read(partial(rows_after, stream, after, limit, self._clock.now_ms()))
 
     async def info(self, stream: str) -> StreamStatus:
@@ -355,7 +348,7 @@ class _Writing(NamedTuple):
         row = tables.stream(self.stream) or StreamRow(self.stream)
         wish = wishes[0]
         if wish.key is not None and (before := tables.appended(self.stream, wish.key)) is not None:
-            return [_again(tables, row, before, wish)], trail
+            return [self._again(tables, row, before, wish)], trail
         if wish.expected_seq is not None and wish.expected_seq != row.head:
             raise SeqConflict(
                 f"The stream's head is {row.head}, and not {wish.expected_seq}.", extra={"head": row.head}
@@ -367,6 +360,25 @@ class _Writing(NamedTuple):
             head = row.head + len(followed.events)
             tables.put_appended(self.stream, wish.key, Appended(wish.digest, row.head + 1, head))
         return list(self._answers(wishes, row.head, followed.events)), followed.trail
+
+    def _again(self, tables: ReadTables, row: StreamRow, before: Appended, wish: _Wish) -> AppendedEvents:
+        """What was answered the first time, without what is compacted since.
+
+        Where a secret became known since, the same request is another clean text. So what is stored is cleaned, too,
+        before it is told that the two differ.
+        """
+        count = before.last - before.first + 1
+        blocks = tables.event_blocks(row.stream, after=before.first - 1, limit=count, until=before.last)
+        stored = shown_events(row.stream, blocks)
+        if before.digest != wish.digest and self._digest([each.event for each in stored]) != wish.digest:
+            raise InvalidPayload(
+                "idempotencyKey was used before, for other events.",
+                suggested_action="Send these under a key of their own.",
+            )
+        return AppendedEvents(stored, before.last)
+
+    def _digest(self, events: Sequence[StreamEvent]) -> bytes:
+        return _digest(self.harness, self.literals, clean_words(self.harness, events))
 
     def _put(self, tables: Tables, row: StreamRow, followed: Followed) -> None:
         held = followed.held_from
@@ -384,19 +396,6 @@ class _Writing(NamedTuple):
             answer = stored[done : done + len(wish.events)]
             done += len(answer)
             yield AppendedEvents(answer, head + done)
-
-
-def rows_after(stream: str, after: int, limit: int, now_ms: int, tables: ReadTables) -> RowPage:
-    row = tables.stream(stream) or StreamRow(stream)
-    if after < row.floor:
-        raise StreamCompacted(
-            f"Events up to {row.floor} are gone: a snapshot stands for them.", extra={"floor": row.floor}
-        )
-    shown_to, held_ms = row.head, None
-    if row.held_from is not None and row.held_ms is not None and 0 <= now_ms - row.held_ms < HELD_MS:
-        shown_to, held_ms = row.held_from - 1, min(HELD_MS, row.held_ms + HELD_MS - now_ms)
-    rows = tables.events(stream, after=after, limit=limit, until=shown_to) if limit and after < shown_to else []
-    return RowPage(rows, row.head, row.floor, shown_to, held_ms)
 
 
 def delete_stream(stream: str, tables: Tables) -> bool:
@@ -421,6 +420,21 @@ def check_name(what: str, name: str) -> None:
         raise InvalidPayload(f"{what} has 1 to {MAX_STREAM_ID_CHARS} characters.")
     if any("\ud800" <= character <= "\udfff" for character in name):
         raise InvalidPayload(f"{what} holds half a character, which no text has.")
+
+
+def _check_payloads(events: Sequence[StreamEvent]) -> None:
+    for at, event in enumerate(events):
+        for field in TEXT_FIELDS.get(event.kind, ()):
+            if not isinstance(event.payload.get(field), str):
+                raise InvalidPayload(f"events[{at}].payload.{field} must be a string: a {event.kind} has one.")
+        if event.kind == USER_MESSAGE and "content" not in event.payload:
+            raise InvalidPayload(f"events[{at}].payload.content is missing: a {USER_MESSAGE} has one.")
+
+
+def _check_page(stream: str, after: int, limit: int) -> None:
+    check_name("The stream's id", stream)
+    if after < 0 or not 0 <= limit <= MAX_READ_EVENTS:
+        raise InvalidPayload(f"`after` is a seq from 0, `limit` a number from 0 to {MAX_READ_EVENTS}.")
 
 
 def _group(wishes: Sequence[_Wish]) -> list[_Wish]:
@@ -468,32 +482,9 @@ def _digest(harness: Harness, literals: Literals, events: Sequence[StreamEvent])
     return blake2b(_encoder.encode(clean), digest_size=DIGEST_BYTES).digest()
 
 
-def _again(tables: ReadTables, row: StreamRow, before: Appended, wish: _Wish) -> AppendedEvents:
-    """What was answered the first time, without what is compacted since."""
-    if before.digest != wish.digest:
-        raise InvalidPayload(
-            "idempotencyKey was used before, for other events.",
-            suggested_action="Send these under a key of their own.",
-        )
-    count = before.last - before.first + 1
-    rows = tables.events(row.stream, after=before.first - 1, limit=count, until=before.last)
-    return AppendedEvents(_shown(row.stream, rows), before.last)
-
-
-def _shown(stream: str, rows: Sequence[EventRow]) -> list[StoredEvent]:
-    """The events of one append have one time: it is written out once."""
-    shown: list[StoredEvent] = []
-    written_ms, written = -1, ""
-    for seq, at_ms, body in rows:
-        if at_ms != written_ms:
-            written_ms, written = at_ms, timestamp(at_ms)
-        shown.append(StoredEvent(stream, seq, written, _events.decode(body)))
-    return shown
-
-
 def drop_snapshots_from(tables: Tables, stream: str, seq: int) -> None:
     """Those that were taken of an event that has another text now."""
-    taken = [each.last_seq for each in tables.snapshots(stream)]
+    taken = [each.last_seq for each in tables.seals(stream)]
     if any(last_seq >= seq for last_seq in taken):
         tables.drop_snapshots(stream, but=max((each for each in taken if each < seq), default=None))
 
@@ -553,9 +544,7 @@ def _status(stream: str, tables: ReadTables) -> StreamStatus:
 
 
 def _put_reader(stream: str, name: str, seq: int, tables: Tables) -> None:
-    row = tables.stream(stream)
-    if row is None:
-        tables.put_stream(row := StreamRow(stream))
+    row = _made(tables, stream)
     if not 0 <= seq <= row.head:
         raise InvalidPayload(f"seq is a number from 0 to the stream's head, {row.head}.")
     if seq < row.floor:
@@ -564,7 +553,14 @@ def _put_reader(stream: str, name: str, seq: int, tables: Tables) -> None:
 
 
 def _hold(stream: str, name: str, tables: Tables) -> None:
+    tables.put_reader(stream, name, _made(tables, stream).floor)
+
+
+def _made(tables: Tables, stream: str) -> StreamRow:
+    """The stream, if need be a new one. Of a thread that is deleted none can be read or held any more."""
+    if (run := tables.run_of_stream(stream)) is not None:
+        refuse_deleted(tables, run)
     row = tables.stream(stream)
     if row is None:
         tables.put_stream(row := StreamRow(stream))
-    tables.put_reader(stream, name, row.floor)
+    return row

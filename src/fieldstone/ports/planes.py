@@ -30,6 +30,23 @@ class EventRow(NamedTuple):
     body: bytes  # JSON of {"kind", "payload"}, clean
 
 
+class EventBlock(NamedTuple):
+    """Events that follow each other, as few large values: an object for each row costs a replay more than its JSON."""
+
+    seqs: range
+    times_ms: bytes  # JSON of a list: the time of each
+    bodies: bytes  # JSON of a list: what the `body` of each row has
+
+
+class SnapshotSeal(NamedTuple):
+    """A snapshot without its state, which may be long."""
+
+    last_seq: int
+    created_ms: int
+    state_version: int
+    checksum: bytes
+
+
 class SnapshotRow(NamedTuple):
     stream: str
     last_seq: int
@@ -37,6 +54,10 @@ class SnapshotRow(NamedTuple):
     state_version: int
     checksum: bytes
     state: bytes
+
+    @property
+    def seal(self) -> SnapshotSeal:
+        return SnapshotSeal(self.last_seq, self.created_ms, self.state_version, self.checksum)
 
 
 class Appended(NamedTuple):
@@ -72,6 +93,14 @@ class ThreadRow(NamedTuple):
     deleted_ms: int | None = None
 
 
+class ThreadCounts(NamedTuple):
+    """What belongs to a thread beside its messages."""
+
+    runs: int
+    streams: int
+    snapshots: int  # of these streams
+
+
 class MessageRow(NamedTuple):
     """A message without what it says, which `bodies` has: most ways through the tree need only this."""
 
@@ -102,6 +131,10 @@ class ReadTables(Protocol):
         """
         ...
 
+    def event_blocks(self, stream: str, *, after: int, limit: int, until: int | None = None) -> list[EventBlock]:
+        """The same events, for whoever decodes them all. None of the blocks is empty, or too large for one value."""
+        ...
+
     def truncated(self, *, limit: int) -> list[str]:
         """Streams that still have rows up to their floor, for `delete_events`."""
         ...
@@ -114,10 +147,18 @@ class ReadTables(Protocol):
         """The newest first."""
         ...
 
+    def seals(self, stream: str) -> list[SnapshotSeal]:
+        """Of the same."""
+        ...
+
     def appended(self, stream: str, key: str) -> Appended | None: ...
 
     def readers(self, stream: str) -> dict[str, int]:
         """The cursor of each registered reader."""
+        ...
+
+    def streams_with_reader(self, prefix: str) -> list[str]:
+        """By id, those with a reader whose name begins so."""
         ...
 
     def run(self, run_id: str) -> RunRow | None: ...
@@ -137,6 +178,8 @@ class ReadTables(Protocol):
         ...
 
     def thread(self, thread: str) -> ThreadRow | None: ...
+
+    def thread_counts(self, thread: str) -> ThreadCounts: ...
 
     def threads(self, *, after: str = "", limit: int) -> list[ThreadRow]:
         """By id, those above `after`. Deleted ones are among them."""
@@ -191,8 +234,20 @@ class Tables(ReadTables, Protocol):
         """Beside the older ones, so that a new one can be verified before they go; instead of the one of its seq."""
         ...
 
+    def grow_snapshot(self, stream: str, last_seq: int, more: bytes, *, at: int) -> bool:
+        """Put so much more behind the state of the one of this seq. False: it is gone, or has not `at` bytes by now."""
+        ...
+
+    def seal_snapshot(self, stream: str, seal: SnapshotSeal) -> bool:
+        """The one of this seq keeps its state and is told to be this. Whether it was there."""
+        ...
+
     def drop_snapshots(self, stream: str, *, but: int | None = None) -> int:
         """All, or all but the one whose `last_seq` is `but`. How many went."""
+        ...
+
+    def erode_snapshots(self, stream: str) -> bool:
+        """Delete a piece of the oldest one that ends below the floor, or what is left of it. Whether there was one."""
         ...
 
     def put_appended(self, stream: str, key: str, appended: Appended) -> None: ...
@@ -237,8 +292,10 @@ class PlaneStore(Protocol):
     but the tables.
     """
 
-    async def write(self, work: Callable[[Tables], T]) -> T:
+    async def write(self, work: Callable[[Tables], T], *, large: bool = False) -> T:
         """One transaction: on disk and visible to every read when this returns, undone whole where `work` raises.
+
+        `large`: it writes megabytes, for which the event loop must not wait on the spot.
 
         `StorageFull` where there is no room. Writes that wait share one commit, and one that raises undoes only itself.
         Who is cancelled does not know: it was written, or it was not.

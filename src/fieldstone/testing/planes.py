@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 import pytest
+from msgspec import json
 
 from fieldstone.core.errors import ShuttingDown, StorageFull
 from fieldstone.core.streams import MAX_SEQ
@@ -234,11 +235,7 @@ class PlaneStoreTests(PlanesCase):
             (300, None, 9),
             (0, 9, 0),
         ]:
-            rows = await store.read(
-                lambda tables, after=after, until=until, limit=limit: tables.events(  # type: ignore[misc]
-                    "s", after=after, until=until, limit=limit
-                )
-            )
+            rows = await _read_both_ways(store, after=after, until=until, limit=limit)
             assert rows == event_rows(257)[after : until or 257][:limit]
 
     async def test_events_are_replaced_where_they_are_and_keep_their_seq(self, store: PlaneStore) -> None:
@@ -246,7 +243,7 @@ class PlaneStoreTests(PlanesCase):
         await store.write(truncate("s", 1))
         changed = [event_row(2, "[REDACTED]"), event_row(4, "a longer text " * 500)]
         await store.write(lambda tables: tables.replace_events("s", changed))
-        rows = await store.read(lambda tables: tables.events("s", after=0, limit=PLENTY))
+        rows = await _read_both_ways(store)
         assert rows == [changed[0], event_row(3), changed[1]]
         for gone in (1, 5):
             with pytest.raises(ValueError, match=f"no event {gone}"):
@@ -309,6 +306,8 @@ class PlaneStoreTests(PlanesCase):
         await store.write(lambda tables: _each(tables.put_snapshot, (*rows, other)))
         assert await store.read(lambda tables: tables.snapshot("s")) == rows[2]
         assert await store.read(lambda tables: tables.snapshots("s")) == rows[::-1]
+        assert await store.read(lambda tables: tables.seals("s")) == [row.seal for row in rows[::-1]]
+        assert await store.read(lambda tables: tables.seals("nothing")) == []
         changed = rows[2]._replace(state=b"another", state_version=300)
         await store.write(lambda tables: tables.put_snapshot(changed))
         assert await store.write(lambda tables: tables.drop_snapshots("s", but=9)) == 2
@@ -559,6 +558,18 @@ class TranscriptTablesTests(PlanesCase):
 def _each(put: Callable[[Row], None], rows: Iterable[Row]) -> None:
     for row in rows:
         put(row)
+
+
+async def _read_both_ways(
+    store: PlaneStore, *, after: int = 0, until: int | None = None, limit: int = PLENTY
+) -> list[EventRow]:
+    """Row by row; the blocks tell the same."""
+    rows = await store.read(lambda tables: tables.events("s", after=after, until=until, limit=limit))
+    blocks = await store.read(lambda tables: tables.event_blocks("s", after=after, until=until, limit=limit))
+    assert all(block.seqs for block in blocks)
+    told = [zip(seqs, json.decode(times), json.decode(bodies), strict=True) for seqs, times, bodies in blocks]
+    assert [each for block in told for each in block] == [(row.seq, row.at_ms, json.decode(row.body)) for row in rows]
+    return rows
 
 
 def _replace(row: EventRow, tables: Tables) -> None:

@@ -6,18 +6,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
+from msgspec import json
+
 from fieldstone.core.errors import ShuttingDown, StorageFull
 from fieldstone.core.streams import MAX_SEQ
 from fieldstone.core.transcripts import OPEN_STATUSES
 from fieldstone.ports.planes import (
     Appended,
+    EventBlock,
     EventRow,
     MessageRow,
     ReadTables,
     RunRow,
     SnapshotRow,
+    SnapshotSeal,
     StreamRow,
     Tables,
+    ThreadCounts,
     ThreadRow,
     in_range,
 )
@@ -80,7 +85,7 @@ class MemoryPlaneStore:
         self._tables = tables
         self._closed = False
 
-    async def write(self, work: Callable[[Tables], T]) -> T:
+    async def write(self, work: Callable[[Tables], T], *, large: bool = False) -> T:
         return self._planes.write(self._open_tables(), work)
 
     async def read(self, work: Callable[[ReadTables], T]) -> T:
@@ -138,6 +143,14 @@ class MemoryReadTables:
         last = row.head if until is None else min(row.head, until)
         return [self._events[stream][seq] for seq in range(first, min(last, first + limit - 1) + 1)]
 
+    def event_blocks(self, stream: str, *, after: int, limit: int, until: int | None = None) -> list[EventBlock]:
+        rows = self.events(stream, after=after, limit=limit, until=until)
+        if not rows:
+            return []
+        seqs = range(rows[0].seq, rows[-1].seq + 1)
+        times_ms = json.encode([row.at_ms for row in rows])
+        return [EventBlock(seqs, times_ms, b"[%b]" % b",".join([row.body for row in rows]))]
+
     def truncated(self, *, limit: int) -> list[str]:
         return [each for each, row in sorted(self._streams.items()) if self._cleared.get(each, 0) < row.floor][:limit]
 
@@ -148,11 +161,17 @@ class MemoryReadTables:
         of_stream = [row for row in self._snapshots.values() if row.stream == stream]
         return sorted(of_stream, key=lambda row: -row.last_seq)
 
+    def seals(self, stream: str) -> list[SnapshotSeal]:
+        return [row.seal for row in self.snapshots(stream)]
+
     def appended(self, stream: str, key: str) -> Appended | None:
         return self._appended.get((stream, key))
 
     def readers(self, stream: str) -> dict[str, int]:
         return {name: seq for (each, name), seq in sorted(self._readers.items()) if each == stream}
+
+    def streams_with_reader(self, prefix: str) -> list[str]:
+        return sorted({stream for stream, name in self._readers if name.startswith(prefix)})
 
     def run(self, run_id: str) -> RunRow | None:
         return self._runs.get(run_id)
@@ -174,6 +193,11 @@ class MemoryReadTables:
 
     def thread(self, thread: str) -> ThreadRow | None:
         return self._threads.get(thread)
+
+    def thread_counts(self, thread: str) -> ThreadCounts:
+        runs = self._runs_of(thread)
+        streams = {run.stream for run in runs if run.stream in self._streams}
+        return ThreadCounts(len(runs), len(streams), sum(stream in streams for stream, _ in self._snapshots))
 
     def threads(self, *, after: str = "", limit: int) -> list[ThreadRow]:
         return [self._threads[each] for each in sorted(self._threads) if each > after][:limit]
@@ -269,11 +293,32 @@ class MemoryTables(MemoryReadTables):
         size = len(row.state) - (0 if before is None else len(before.state))
         self._set(self._snapshots, (row.stream, row.last_seq), row, size=size)
 
+    def grow_snapshot(self, stream: str, last_seq: int, more: bytes, *, at: int) -> bool:
+        row = self._snapshots.get((stream, last_seq))
+        if row is None or len(row.state) != at:
+            return False
+        self.put_snapshot(row._replace(state=row.state + more))
+        return True
+
+    def seal_snapshot(self, stream: str, seal: SnapshotSeal) -> bool:
+        row = self._snapshots.get((stream, seal.last_seq))
+        if row is None:
+            return False
+        self.put_snapshot(SnapshotRow(stream, *seal, row.state))
+        return True
+
     def drop_snapshots(self, stream: str, *, but: int | None = None) -> int:
         gone = [row for row in self.snapshots(stream) if row.last_seq != but]
         for row in gone:
             self._set(self._snapshots, (stream, row.last_seq), _GONE, size=-len(row.state))
         return len(gone)
+
+    def erode_snapshots(self, stream: str) -> bool:
+        row = self._streams.get(stream)
+        below = [each for each in self.snapshots(stream) if row is not None and each.last_seq < row.floor]
+        if below:
+            self._set(self._snapshots, (stream, below[-1].last_seq), _GONE, size=-len(below[-1].state))
+        return bool(below)
 
     def put_appended(self, stream: str, key: str, appended: Appended) -> None:
         self._known(self._streams, stream)

@@ -7,17 +7,21 @@ from itertools import chain, starmap
 from typing import Any, Final, NamedTuple
 
 import apsw
-from msgspec import json, msgpack
+from msgspec import Struct, json, msgpack
+from msgspec.structs import replace
 
 from fieldstone.backends.sqlite.gaps import Table
 from fieldstone.core.streams import MAX_SEQ
 from fieldstone.ports.planes import (
     Appended,
+    EventBlock,
     EventRow,
     MessageRow,
     RunRow,
     SnapshotRow,
+    SnapshotSeal,
     StreamRow,
+    ThreadCounts,
     ThreadRow,
     in_range,
 )
@@ -25,6 +29,7 @@ from fieldstone.ports.planes import (
 PLACE_BITS: Final = MAX_SEQ.bit_length()
 # One statement for many rows: each step of a statement lets other threads run, and may then have to wait for its turn.
 INSERTED_TOGETHER: Final = (100, 10, 1)
+BLOCK_EVENTS: Final = 100  # a hundred of the largest events are less than half of what SQLite lets a value have
 KEY_BYTES: Final = 16
 ALL: Final = -1  # SQLite's word for no limit
 AT_MS_BYTES: Final = 7  # of a time after 1970's first weeks, with its type
@@ -32,6 +37,7 @@ AT_MS_BYTES: Final = 7  # of a time after 1970's first weeks, with its type
 WITH_TEXT: Final = (  # the tables that hold what was said
     Table("events", ("body",), other_bytes=AT_MS_BYTES),
     Table("snapshots", ("about", "state")),
+    Table("pieces", ("body",)),
     Table("bodies", ("body",)),
 )
 
@@ -40,6 +46,17 @@ _THREAD: Final = ", ".join(ThreadRow._fields)
 _MESSAGE: Final = ", ".join(MessageRow._fields)
 _RUN: Final = ", ".join(f"runs.{name}" if name != "thread" else "threads.thread" for name in RunRow._fields)
 _RUNS: Final = f"SELECT {_RUN} FROM runs JOIN threads USING (thread_no)"
+
+_THREAD_COUNTS: Final = (
+    "SELECT count(*), count(stream_no), coalesce(sum("
+    f"(SELECT count(*) FROM snapshots WHERE position BETWEEN stream_no << {PLACE_BITS} "
+    f"AND stream_no << {PLACE_BITS} | {MAX_SEQ})), 0) "
+    "FROM runs LEFT JOIN streams USING (scope_no, stream) WHERE thread_no = ?"
+)
+_BLOCK: Final = (
+    "SELECT CAST(json_group_array(at_ms) AS BLOB), CAST('[' || group_concat(body) || ']' AS BLOB) "
+    "FROM (SELECT at_ms, body FROM events WHERE position BETWEEN ? AND ? ORDER BY position)"
+)
 
 _PUT_THREAD: Final = (
     f"INSERT INTO threads (scope_no, {_THREAD}) VALUES (?, {', '.join('?' * len(ThreadRow._fields))}) "
@@ -71,6 +88,22 @@ class Cleared(NamedTuple):
     cleared: int
 
 
+class _About(Struct, array_like=True, frozen=True, gc=False):
+    """What lies beside a snapshot's state. `pieces` are the positions of what follows it; `size` is that of all."""
+
+    created_ms: int
+    state_version: int
+    checksum: bytes
+    size: int = 0
+    pieces: tuple[int, ...] = ()
+
+    def seal(self, last_seq: int) -> SnapshotSeal:
+        return SnapshotSeal(last_seq, self.created_ms, self.state_version, self.checksum)
+
+
+_ABOUTS: Final = msgpack.Decoder(_About)
+
+
 class SqliteReadTables:
     """`scope_no` None: a scope in which nothing was ever written."""
 
@@ -91,18 +124,19 @@ class SqliteReadTables:
 
     def events(self, stream: str, *, after: int, limit: int, until: int | None = None) -> list[EventRow]:
         held = self._stream(stream)
-        if held is None:
+        seqs = _in_sight(held, after, limit, until)
+        if held is None or not seqs:
             return []
-        query = (
-            f"SELECT position & {MAX_SEQ}, at_ms, body FROM events WHERE position BETWEEN ? AND ? "
-            "ORDER BY position LIMIT ?"
-        )
-        first = max(after, held.floor) + 1
-        last = held.head if until is None else min(held.head, until)
-        if first > last or limit <= 0:
-            return []
+        query = f"SELECT position & {MAX_SEQ}, at_ms, body FROM events WHERE position BETWEEN ? AND ? ORDER BY position"
         base = held.stream_no << PLACE_BITS
-        return list(starmap(EventRow, self._all(query, base | first, base | last, limit)))
+        return list(starmap(EventRow, self._all(query, base | seqs[0], base | seqs[-1])))
+
+    def event_blocks(self, stream: str, *, after: int, limit: int, until: int | None = None) -> list[EventBlock]:
+        held = self._stream(stream)
+        seqs = _in_sight(held, after, limit, until)
+        base = 0 if held is None else held.stream_no << PLACE_BITS
+        blocks = (seqs[at : at + BLOCK_EVENTS] for at in range(0, len(seqs), BLOCK_EVENTS))
+        return [EventBlock(each, *self._one(_BLOCK, base | each[0], base | each[-1])) for each in blocks]
 
     def truncated(self, *, limit: int) -> list[str]:
         query = "SELECT stream FROM streams WHERE scope_no = ? AND cleared < floor ORDER BY stream LIMIT ?"
@@ -113,6 +147,15 @@ class SqliteReadTables:
 
     def snapshots(self, stream: str) -> list[SnapshotRow]:
         return list(self._snapshots(stream, limit=ALL))
+
+    def seals(self, stream: str) -> list[SnapshotSeal]:
+        held = self._stream(stream)
+        base = 0 if held is None else held.stream_no << PLACE_BITS
+        query = (
+            f"SELECT position & {MAX_SEQ}, about FROM snapshots WHERE position BETWEEN ? AND ? ORDER BY position DESC"
+        )
+        rows = self._all(query, base, base | MAX_SEQ) if base else []
+        return [_ABOUTS.decode(about).seal(last_seq) for last_seq, about in rows]
 
     def appended(self, stream: str, key: str) -> Appended | None:
         query = (
@@ -128,6 +171,13 @@ class SqliteReadTables:
             "WHERE scope_no = ? AND stream = ? ORDER BY name"
         )
         return dict(self._all(query, self._scope_no, stream))
+
+    def streams_with_reader(self, prefix: str) -> list[str]:
+        query = (
+            "SELECT DISTINCT stream FROM readers JOIN streams USING (stream_no) "
+            "WHERE scope_no = ? AND substr(name, 1, length(?2)) = ?2 ORDER BY stream"
+        )
+        return [stream for (stream,) in self._all(query, self._scope_no, prefix)]
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
@@ -161,6 +211,10 @@ class SqliteReadTables:
     def thread(self, thread: str) -> ThreadRow | None:
         row: Any = self._one(f"SELECT {_THREAD} FROM threads WHERE scope_no = ? AND thread = ?", self._scope_no, thread)
         return None if row is None else ThreadRow(*row)
+
+    def thread_counts(self, thread: str) -> ThreadCounts:
+        row: Any = self._one(_THREAD_COUNTS, self._thread_no(thread))
+        return ThreadCounts(*row)
 
     def threads(self, *, after: str = "", limit: int) -> list[ThreadRow]:
         query = f"SELECT {_THREAD} FROM threads WHERE scope_no = ? AND thread > ? ORDER BY thread LIMIT ?"
@@ -220,8 +274,10 @@ class SqliteReadTables:
                 f"SELECT position & {MAX_SEQ}, about, state FROM snapshots WHERE position BETWEEN ? AND ? "
                 "ORDER BY position DESC LIMIT ?"
             )
-            for last_seq, about, state in self._all(query, base, base | MAX_SEQ, limit):
-                yield SnapshotRow(stream, last_seq, *_ABOUT.decode(about), state)
+            for last_seq, encoded, state in self._all(query, base, base | MAX_SEQ, limit):
+                about = _ABOUTS.decode(encoded)
+                pieces = [self._one("SELECT body FROM pieces WHERE position = ?", each)[0] for each in about.pieces]
+                yield SnapshotRow(stream, *about.seal(last_seq), b"".join([state, *pieces]))
 
     def _messages(self, which: str, thread: str, *values: object) -> list[MessageRow]:
         query = f"SELECT {_MESSAGE} FROM messages WHERE thread_no = ? AND {which}"
@@ -284,18 +340,54 @@ class SqliteTables(SqliteReadTables):
 
     def put_snapshot(self, row: SnapshotRow) -> None:
         position = self._known(row.stream) << PLACE_BITS | in_range(row.last_seq)
-        about = msgpack.encode((row.created_ms, row.state_version, row.checksum))
+        self._drop_pieces("position = ?", position)
+        about = msgpack.encode(_About(row.created_ms, row.state_version, row.checksum, len(row.state)))
         insert = "INSERT OR REPLACE INTO snapshots (position, about, state) VALUES (?, ?, ?)"
         self._do(insert, position, about, row.state)
+
+    def grow_snapshot(self, stream: str, last_seq: int, more: bytes, *, at: int) -> bool:
+        position = self._known(stream) << PLACE_BITS | in_range(last_seq)
+        about = self._about(position)
+        if about is None or about.size != at:
+            return False
+        self._do("INSERT INTO pieces (position, body) SELECT coalesce(max(position), 0) + 1, ? FROM pieces", more)
+        pieces = (*about.pieces, self._connection.last_insert_rowid())
+        self._put_about(position, replace(about, size=at + len(more), pieces=pieces))
+        return True
+
+    def seal_snapshot(self, stream: str, seal: SnapshotSeal) -> bool:
+        position = self._known(stream) << PLACE_BITS | in_range(seal.last_seq)
+        about = self._about(position)
+        if about is not None:
+            self._put_about(position, _About(*seal[1:], about.size, about.pieces))
+        return about is not None
 
     def drop_snapshots(self, stream: str, *, but: int | None = None) -> int:
         held = self._stream(stream)
         if held is None:
             return 0
         base = held.stream_no << PLACE_BITS
-        stays = None if but is None else base | but
-        delete = "DELETE FROM snapshots WHERE position BETWEEN ? AND ? AND position IS NOT ?"
-        return self._do(delete, base, base | MAX_SEQ, stays)
+        which = "position BETWEEN ? AND ? AND position IS NOT ?"
+        values = (base, base | MAX_SEQ, None if but is None else base | but)
+        self._drop_pieces(which, *values)
+        return self._do(f"DELETE FROM snapshots WHERE {which}", *values)
+
+    def erode_snapshots(self, stream: str) -> bool:
+        held = self._stream(stream)
+        if held is None:
+            return False
+        base = held.stream_no << PLACE_BITS
+        query = "SELECT position, about FROM snapshots WHERE position >= ? AND position < ? ORDER BY position LIMIT 1"
+        oldest: Any = self._one(query, base, base | held.floor)
+        if oldest is None:
+            return False
+        position, about = oldest[0], _ABOUTS.decode(oldest[1])
+        if about.pieces:
+            self._do("DELETE FROM pieces WHERE position = ?", about.pieces[-1])
+            self._put_about(position, replace(about, pieces=about.pieces[:-1]))
+        else:
+            self._do("DELETE FROM snapshots WHERE position = ?", position)
+        return True
 
     def put_appended(self, stream: str, key: str, appended: Appended) -> None:
         insert = "INSERT OR REPLACE INTO appends (stream_no, key, digest, first, last) VALUES (?, ?, ?, ?, ?)"
@@ -375,6 +467,19 @@ class SqliteTables(SqliteReadTables):
             raise ValueError(f"this would break a promise of the planes: {error}") from error
         return self._connection.changes()
 
+    def _about(self, position: int) -> _About | None:
+        row: Any = self._one("SELECT about FROM snapshots WHERE position = ?", position)
+        return None if row is None else _ABOUTS.decode(row[0])
+
+    def _put_about(self, position: int, about: _About) -> None:
+        self._do("UPDATE snapshots SET about = ? WHERE position = ?", msgpack.encode(about), position)
+
+    def _drop_pieces(self, which: str, *values: object) -> None:
+        """Of these snapshots."""
+        for (about,) in self._all(f"SELECT about FROM snapshots WHERE {which}", *values):
+            for piece in _ABOUTS.decode(about).pieces:
+                self._do("DELETE FROM pieces WHERE position = ?", piece)
+
     def _known(self, stream: str) -> int:
         held = self._stream(stream)
         if held is None:
@@ -390,6 +495,15 @@ class SqliteTables(SqliteReadTables):
     def _places(self, table: str, thread_no: int, limit: int) -> list[int]:
         query = f"SELECT place FROM {table} WHERE thread_no = ? ORDER BY place LIMIT ?"
         return [place for (place,) in self._all(query, thread_no, limit)]
+
+
+def _in_sight(held: Cleared | None, after: int, limit: int, until: int | None) -> range:
+    """The seqs that are asked for: those up to the floor are out of sight, and a stream has no gap."""
+    if held is None:
+        return range(0)
+    first = max(after, held.floor) + 1
+    last = held.head if until is None else min(held.head, until)
+    return range(first, min(last, first + limit - 1) + 1)
 
 
 def find_scope(connection: apsw.Connection, scope: str) -> int | None:
@@ -412,6 +526,3 @@ def _insert_events(rows: int) -> str:
 
 def _digest(key: str) -> bytes:
     return hashlib.blake2b(key.encode(), digest_size=KEY_BYTES).digest()
-
-
-_ABOUT: Final = msgpack.Decoder(tuple[int, int, bytes])

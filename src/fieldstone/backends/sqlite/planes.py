@@ -31,7 +31,8 @@ from fieldstone.core.errors import ShuttingDown, StorageFull
 from fieldstone.ports.planes import ReadTables, Tables
 from fieldstone.ports.store import StoreTooNew
 
-SCHEMA_VERSION: Final = 1
+SCHEMA: Final = ("planes.sql", "plane_pieces.sql")  # each brings a file from one version to the next
+SCHEMA_VERSION: Final = len(SCHEMA)
 READERS: Final = 2  # a long replay leaves a reader for the small reads
 FAST_MS: Final = 2.0  # transactions this fast are waited for on the spot: two hops to a thread cost half as much again
 NEW_READING_WEIGHT: Final = 0.2  # in the running mean of their times
@@ -85,11 +86,11 @@ class SqlitePlaneStore:
         self._scope = scope
         self._closed = False
 
-    async def write(self, work: Callable[[Tables], T]) -> T:
+    async def write(self, work: Callable[[Tables], T], *, large: bool = False) -> T:
         def within_scope(writer: apsw.Connection) -> T:
             return work(SqliteTables(writer, make_scope(writer, self._scope)))
 
-        return await self._file().write(within_scope)
+        return await self._file().write(within_scope, large=large)
 
     async def read(self, work: Callable[[ReadTables], T]) -> T:
         def within_scope(reader: apsw.Connection) -> T:
@@ -139,6 +140,7 @@ class _Outcome(NamedTuple):
 
 class _Waiting(NamedTuple):
     work: Work[Any]
+    is_large: bool
     answer: asyncio.Future[_Outcome]
 
 
@@ -169,10 +171,10 @@ class _File:
     async def read(self, work: Work[T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._read_threads, self._read, work)
 
-    async def write(self, work: Work[T]) -> T:
+    async def write(self, work: Work[T], *, large: bool = False) -> T:
         """Those that come while a commit is under way share the next one."""
         answer: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(work, answer))
+        self._waiting.append(_Waiting(work, large, answer))
         if self._flushing is None or self._flushing.done():
             self._flushing = asyncio.create_task(self._flush())
         value, error = await answer
@@ -186,6 +188,10 @@ class _File:
             await asyncio.wait([self._flushing])
 
     async def empty_journal(self) -> bool:
+        """Most of it is saved beside the commits, so that writers wait only for the rest."""
+        await self._checkpoint_done()
+        if self._checkpoint is None:
+            self._start_checkpoint()
         await self._checkpoint_done()
         return await self._in_writer(self._writer.empty_journal)
 
@@ -214,7 +220,7 @@ class _File:
             group = [waiting for waiting in self._waiting if not waiting.answer.cancelled()]
             self._waiting.clear()
             try:
-                outcomes = await self._commit([waiting.work for waiting in group]) if group else []
+                outcomes = await self._commit(group) if group else []
             except BaseException as error:  # why: whatever it was, nobody is left waiting
                 _tell(group, [_Outcome(error=error)] * len(group))
                 raise
@@ -226,12 +232,14 @@ class _File:
                 await self._in_writer(self._writer.let_wal_start_again)
             await asyncio.sleep(0)  # others have their turn, too, however many write
 
-    async def _commit(self, works: Sequence[Work[Any]]) -> list[_Outcome]:
+    async def _commit(self, group: Sequence[_Waiting]) -> list[_Outcome]:
         """On the spot, where that is quick and neither the thread nor another process has the file just now."""
         writer, outcomes = self._writer, list[_Outcome]()
+        works = [waiting.work for waiting in group]
+        is_quick = writer.mean_ms <= FAST_MS and not any(waiting.is_large for waiting in group)
         if writer.wal_pages >= WAL_LIMIT_PAGES:
             await self._checkpoint_done()
-        elif self._in_thread == 0 and writer.mean_ms <= FAST_MS:
+        elif self._in_thread == 0 and is_quick:
             outcomes = writer.commit(works, wait=False)
         return outcomes or await self._in_writer(partial(writer.commit, works))
 
@@ -249,10 +257,12 @@ class _File:
 
     def _checkpoint_if_due(self) -> None:
         if self._writer.wal_pages >= CHECKPOINT_PAGES and self._checkpoint is None:
-            loop = asyncio.get_running_loop()
-            self._writer.pages_at_checkpoint = self._writer.wal_pages
-            self._checkpoint = loop.run_in_executor(self._checkpointer, _save, self._path)
-            self._checkpoint.add_done_callback(self._saved)
+            self._start_checkpoint()
+
+    def _start_checkpoint(self) -> None:
+        self._writer.pages_at_checkpoint = self._writer.wal_pages
+        self._checkpoint = asyncio.get_running_loop().run_in_executor(self._checkpointer, _save, self._path)
+        self._checkpoint.add_done_callback(self._saved)
 
     def _saved(self, done: asyncio.Future[None]) -> None:
         self._checkpoint = None
@@ -298,6 +308,7 @@ class _Writer:
             self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def empty_journal(self) -> bool:
+        """False where somebody reads from it for longer than a moment: writers wait meanwhile."""
         emptied = empty_journal(self._connection)
         if emptied:
             self.wal_pages = 0
@@ -476,9 +487,9 @@ def _prepare(connection: apsw.Connection, path: Path) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _version(connection, path) == 0:  # nobody else was first
-            connection.execute((resources.files(__package__) / "planes.sql").read_text())
-            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        for script in SCHEMA[_version(connection, path) :]:  # none, where somebody else was first
+            connection.execute((resources.files(__package__) / script).read_text())
+        connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
         connection.execute("COMMIT")
     except BaseException:  # why: whatever it was, the transaction is over
         if connection.in_transaction:

@@ -35,7 +35,7 @@ CREATE TABLE events (
 
 CREATE TABLE snapshots (
     position INTEGER PRIMARY KEY,
-    about    BLOB NOT NULL,            -- msgpack of [created_ms, state_version, checksum]
+    about    BLOB NOT NULL,            -- msgpack of [created_ms, state_version, checksum, size, pieces]
     state    BLOB NOT NULL
 ) STRICT;
 

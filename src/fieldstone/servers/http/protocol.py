@@ -7,6 +7,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from fieldstone.core.errors import InvalidEnvelope
 from fieldstone.servers.http.answers import JSON, encode_error
+from fieldstone.servers.http.streams import CUT_OFF
 from fieldstone.wire.errors import error_body
 
 MALFORMED: Final = encode_error(error_body(InvalidEnvelope("The request is not valid HTTP/1.1."), None))
@@ -25,6 +26,11 @@ class FieldProtocol(HttpToolsProtocol):
         self._answered_s = self.loop.time()
         self._look_again_in(self.timeout_keep_alive)  # also for who connects and never sends a whole request
         self.access_log = False  # whatever the handlers of the process: requests are logged by `endpoint.py`
+
+    def on_message_begin(self) -> None:
+        """Whoever answers a request may cut it off: a follower that takes nothing would hold its line for ever."""
+        super().on_message_begin()
+        self.scope["extensions"] = {CUT_OFF: {"abort": self._joined.abort}}
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

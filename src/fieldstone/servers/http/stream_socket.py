@@ -26,6 +26,8 @@ GOING_AWAY: Final = 1001
 PROTOCOL_ERROR: Final = 1002
 POLICY: Final = 1008
 
+# UNKNOWN_STREAM is for a stream that one may not see. Whoever may read streams sees all of its tenant's, and to others
+# they are as those that were never written: so only a store that refuses a single stream leads to it.
 Code = Literal["VERSION_MISMATCH", "UNKNOWN_STREAM", "REPLAY_FAILED", "BUFFER_OVERFLOW", "INVALID_MESSAGE", "COMPACTED"]
 
 logger = structlog.get_logger("fieldstone.socket")
@@ -272,9 +274,10 @@ class StreamSocket:
                 self._close(POLICY)
 
     async def _say_goodbye(self, closing: Closing) -> None:
-        """As far as the client takes it in time."""
-        if closing.error is not None and not await _within(self._times.send_s, self._tell(closing.error)):
-            return
+        """As far as the client takes it in time. What it did not take lies before it on the line, and so do these: a
+        client that comes back to it reads why the socket was closed."""
+        if closing.error is not None:
+            await _within(self._times.send_s, self._tell(closing.error))
         try:
             await _within(self._times.send_s, self._send_event({"type": "websocket.close", "code": closing.code}))
         except OSError:

@@ -1,11 +1,14 @@
 """Streams of the transport log: append, read, follow by server-sent events, compact, delete; readers' cursors."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct, json
+from starlette.types import Scope
 
-from fieldstone.core.errors import InvalidPayload, NotFound
+from fieldstone.core.errors import InvalidPayload, NotFound, StreamCompacted
 from fieldstone.core.streams import DEFAULT_READ_EVENTS, MAX_READ_EVENTS, MAX_SEQ, StreamEvent
 from fieldstone.planes.delivery import BufferOverflow, Delivering, ReplayEnd, Subscription, encode_stored
 from fieldstone.servers.http.answers import EVENT_STREAM, Answer, done, reply
@@ -15,6 +18,10 @@ from fieldstone.servers.http.events import HEARTBEAT, LOOK_S, LOOKS_PER_BEAT, NE
 from fieldstone.servers.http.gate import Gate
 from fieldstone.servers.http.query import number_in, query_of
 
+SEND_S: Final = 10.0  # to take one piece, as on a WebSocket
+CUT_OFF: Final = "fieldstone.cut_off"  # among the extensions of a request's scope
+OVERFLOWN: Final = b'event: error\ndata: {"code":"BUFFER_OVERFLOW"}\n\n'
+COMPACTED: Final = b'event: error\ndata: {"code":"COMPACTED","floor":%d}\n\n'
 APPEND_BYTES: Final = 16_000_000  # four of the largest events
 LAST_EVENT_ID: Final = b"last-event-id"
 # An event goes out when it happens, whatever stands between.
@@ -104,12 +111,19 @@ class Following:
     """`still_known`: whether the credential of a request counts to this moment. Following a stream is a long one."""
 
     def __init__(
-        self, gate: Gate, still_known: StillKnown, *, look_s: float = LOOK_S, looks_per_beat: int = LOOKS_PER_BEAT
+        self,
+        gate: Gate,
+        still_known: StillKnown,
+        *,
+        look_s: float = LOOK_S,
+        looks_per_beat: int = LOOKS_PER_BEAT,
+        send_s: float = SEND_S,
     ) -> None:
         self._gate = gate
         self._still_known = still_known
         self._look_s = look_s
         self._looks_per_beat = looks_per_beat
+        self._send_s = send_s
 
     async def follow_stream(self, visit: Visit) -> Answer:
         """The log from `Last-Event-ID` on, then what comes."""
@@ -121,6 +135,20 @@ class Following:
         return Answer(200, _sse(first), EVENT_STREAM, LIVE_HEADERS, stream=pieces)
 
     async def _pieces(self, visit: Visit, subscription: Subscription) -> AsyncIterator[bytes]:
+        """Who does not take a piece in time is cut off, in the replay too."""
+        loop = asyncio.get_running_loop()
+        async with aclosing(self._told(visit, subscription)) as told:
+            async for piece in told:
+                cut_off = loop.call_later(self._send_s, _cut_off, visit.scope)
+                try:
+                    yield piece
+                finally:
+                    cut_off.cancel()
+                if loop.time() >= cut_off.when():  # it is there again, but the others did not wait for it
+                    yield OVERFLOWN
+                    return
+
+    async def _told(self, visit: Visit, subscription: Subscription) -> AsyncGenerator[bytes, None]:
         quiet = 0
         try:
             while not self._gate.stopping and await self._still_known(visit.scope):
@@ -133,9 +161,17 @@ class Following:
                 elif quiet % self._looks_per_beat == 0:
                     yield HEARTBEAT
         except BufferOverflow:
-            yield b'event: error\ndata: {"code":"BUFFER_OVERFLOW"}\n\n'
+            yield OVERFLOWN
+        except StreamCompacted as gone:  # under a slow replay: what it would read next is gone
+            yield COMPACTED % int(str(gone.extra["floor"]))
         finally:
             subscription.close()
+
+
+def _cut_off(scope: Scope) -> None:
+    """What the line still holds is dropped with it. Only the server itself has the line, and gives this along."""
+    if (cut_off := scope.get("extensions", {}).get(CUT_OFF)) is not None:
+        cut_off["abort"]()
 
 
 def _sse(found: Delivering | None) -> bytes:

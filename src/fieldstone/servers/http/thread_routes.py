@@ -13,9 +13,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from fieldstone.core.limits import MAX_EPOCH
 from fieldstone.core.transcripts import Context, Run, ThreadPage, ThreadReceipt, Tree
 from fieldstone.planes.compaction import StreamCompaction
+from fieldstone.planes.pages import EventPage
 from fieldstone.planes.reconcile import Reconciliation
 from fieldstone.planes.snapshots import Snapshot
-from fieldstone.planes.streams import AppendedEvents, EventPage, StreamStatus
+from fieldstone.planes.streams import AppendedEvents, StreamStatus
 from fieldstone.servers.http import streams, threads
 from fieldstone.servers.http.endpoint import Endpoint, Handler
 from fieldstone.servers.http.routes import InspectionRoute
