@@ -5,6 +5,7 @@ The forms of issue 4, one by one and in pairs, are in test_forms.py.
 
 import base64
 import codecs
+import gc
 import gzip
 import urllib.parse
 import zlib
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from fieldstone.redact import Harness, KnownSecret, check_value, shared_harness
 from fieldstone.redact.encodings import INFLATED_BYTES_MAX
-from fieldstone.redact.known import UNSEARCHABLE
+from fieldstone.redact.known import UNSEARCHABLE, Known, _made
 from tests.redact.fakes import TOKENS, noise
 from tests.requirements import requirement
 
@@ -178,6 +179,17 @@ def test_the_harness_one_started_from_knows_nothing_of_it() -> None:
     assert shared_harness().clean_one(OTHER).found == ()
     assert HARNESS.knowing([]).clean_one(OTHER).found == ()
     assert HARNESS.knowing([KnownSecret("new", OTHER)]).clean_one(OTHER).found == ("new",)
+
+
+def test_what_is_made_of_a_value_is_made_once_and_forgotten_with_the_last_harness() -> None:
+    value = noise(24)
+    one = Known([KnownSecret("a", value)])
+    other = Known([KnownSecret("b", value), KnownSecret("c", noise(24))])
+    assert one._needles[0] is other._needles[0]
+    assert value in _made
+    del one, other
+    gc.collect()
+    assert value not in _made
 
 
 @pytest.mark.parametrize(

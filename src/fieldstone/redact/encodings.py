@@ -7,7 +7,8 @@ the letters make no difference. Nearly all that comes out is noise; what can be 
 
 import re
 import zlib
-from binascii import a2b_base64
+from binascii import a2b_base64, a2b_hex
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final
@@ -18,12 +19,11 @@ from fieldstone.redact.views import Kept, Origin, Pieced, View
 # Shorter ones hold no secret of eight characters.
 LETTERS_MIN: Final = 11
 HEX_DIGITS_MIN: Final = 16
+# A group has four letters, and may begin with any of the first four.
+ALIGNMENTS: Final = 4
+_NO_BITS: Final = b"A"
 # What is read out of noise as a text, in bytes. Sixteen readable bytes in a row come by chance once in ten million.
 READABLE_MIN: Final = 16
-# Letters of base64 without a gap, as whoever encodes a text leaves them. Most names in code are shorter.
-RUN_MIN: Final = 20
-# Of base64, one letter in this many at least is a digit; or else a capital, and another one is none.
-MIXED_SHARE: Final = 8
 # What the compressed runs of a view may give. More cannot be searched in time.
 INFLATED_BYTES_MAX: Final = 256 * 1024
 INFLATED_BYTES_MIN: Final = 4
@@ -41,38 +41,30 @@ _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 # Classes of bytes, so that a run of one class is found by the speed of a substring search.
 _IS_IN_RUN: Final = bytes(ord("x") if byte in _ALPHANUMERIC + b"+/-_=" else ord(" ") for byte in range(256))
 _IS_READABLE: Final = bytes(
-    ord("x") if byte in range(0x20, 0x7F) or byte in b"\t\r\n" else ord(" ") for byte in range(256)
+    ord("a") if byte in range(0x20, 0x7F) or byte in b"\t\r\n" else ord(" ") for byte in range(256)
 )
 # In UTF-8: a is a character by itself, b, c and d begin one of two, three and four bytes, and e goes on with it.
 _UTF8_CLASS: Final = bytes(
-    ord("a" if _IS_READABLE[byte] == ord("x") else " ")
+    _IS_READABLE[byte]
     if byte < 0x80
     else ord("e" if byte < 0xC0 else "b" if byte < 0xE0 else "c" if byte < 0xF0 else "d" if byte < 0xF1 else " ")
     for byte in range(256)
 )
 _CHARACTERS: Final = ((b"deee", b"aaaa"), (b"cee", b"aaa"), (b"be", b"aa"))
-_LETTERS_ONLY: Final = bytes(byte if byte in _ALPHANUMERIC + b"+/-_" else ord(" ") for byte in range(256))
-# It begins with the line break, which is found fast.
-_LINES: Final = re.compile(rb"\n(?:(?<=[\w+/-]{8}\n)|(?<=[\w+/-]{8}\r\n))[> \t]*([\w+/-]{8})")
-_NOT_CAPITAL: Final = bytes(byte for byte in range(256) if byte not in _SMALL.upper())
-_NOT_DIGIT: Final = bytes(byte for byte in range(256) if byte not in b"0123456789")
-_NOT_SMALL: Final = bytes(byte for byte in range(256) if byte not in _SMALL)
-_HEX_ONLY: Final = re.compile(rb"[0-9a-f-]+|[0-9A-F-]+")
-_READABLE: Final = b"x" * READABLE_MIN
-_UTF8: Final = b"a" * READABLE_MIN
-_READABLE_PART: Final = re.compile(rb"[\t\r\n\x20-\x7e]{%d,}" % READABLE_MIN)
-_UTF8_PART: Final = re.compile(
-    rb"(?:[\t\r\n\x20-\x7e]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|\xf0[\x90-\xbf][\x80-\xbf]{2}){8,}"
-)
+_READABLE: Final = b"a" * READABLE_MIN
+_READABLE_PART: Final = re.compile(rb"a{%d,}" % READABLE_MIN)
+# Beside one that is long enough, shorter ones count too.
+_UTF8_PART: Final = re.compile(rb"a{%d,}" % (READABLE_MIN // 2))
 
 _HEX_CLASS: Final = bytes(ord("x") if byte in b"0123456789abcdefABCDEF" else ord(" ") for byte in range(256))
 _HEX_SIGN: Final = b"x" * HEX_DIGITS_MIN
-_HEX_RUN: Final = re.compile(rb"(?:[0-9a-fA-F][ \t\r\n:,.\-_|]{0,2}){%d,}" % HEX_DIGITS_MIN)
+_HEX_RUN: Final = re.compile(rb"[0-9a-fA-F]+(?:[ \t\r\n:,.\-_|]{1,2}[0-9a-fA-F]+)*")
 _SEPARATORS: Final = b" \t\r\n:,.-_|"
 
 # So begins gzip in base64.
 _GZIP_LETTERS: Final = b"H4sI"
-_COMPRESSED: Final = re.compile(rb"\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda]")
+_HEADERS: Final = (b"\x1f\x8b\x08", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+_COMPRESSED: Final = re.compile(b"|".join(map(re.escape, _HEADERS)))
 
 
 class TooLarge(Exception):
@@ -86,28 +78,32 @@ class TooLarge(Exception):
 def from_base64(view: View, *, in_a_run: bool) -> Iterator[View]:
     """All that base64 in the text can stand for. In the alphabet for addresses, a dash is a letter: only in a run."""
     letters = view.data.translate(None, _NOT_STANDARD)
-    yield from _groups(view, letters, _NOT_STANDARD)
+    if len(letters) >= LETTERS_MIN:
+        yield _groups(view, letters, _NOT_STANDARD)
     if in_a_run:
         url_safe = view.data.translate(_URL_SAFE, _NOT_URL_SAFE)
-        if url_safe != letters:
-            yield from _groups(view, url_safe, _NOT_URL_SAFE)
+        if url_safe != letters and len(url_safe) >= LETTERS_MIN:
+            yield _groups(view, url_safe, _NOT_URL_SAFE)
 
 
 def from_hex(view: View) -> Iterator[View]:
     """What the runs of hexadecimal digits stand for, put together; also as if each run began at its second digit."""
     if _HEX_SIGN not in view.data.translate(_HEX_CLASS, _SEPARATORS):
         return
-    runs = [found.span() for found in _HEX_RUN.finditer(view.data)]
+    runs = [run.translate(None, _SEPARATORS) for run in _HEX_RUN.findall(view.data) if len(run) >= HEX_DIGITS_MIN]
     for skipped in (0, 1):
-        digits = b"".join([_digits(view.data[start:end], skipped) for start, end in runs])
+        digits = b"".join([run[skipped : _even_end(run, skipped)] for run in runs if len(run) >= HEX_DIGITS_MIN])
         if digits:
-            yield view.read(bytes.fromhex(digits.decode()), _Digits(view.data, runs, skipped), deeper=True, packed=True)
+            yield view.read(a2b_hex(digits), _Digits(view.data, skipped), deeper=True, packed=True)
 
 
-def with_gzip(view: View) -> Iterator[View]:
-    """The text as it is, backwards or rotated, where the first letters of a compressed run are seen that way."""
+def with_gzip(view: View, *, in_a_run: bool) -> Iterator[View]:
+    """The text backwards or rotated, where the first letters of a compressed run are seen that way; and as it is, but
+    not where it stands `in_a_run`, of which all is tried anyway."""
+    if b"4" not in view.data:
+        return
     letters = view.data.translate(None, _NOT_STANDARD)
-    if _GZIP_LETTERS in letters:
+    if not in_a_run and _GZIP_LETTERS in letters:
         yield view
     if _GZIP_LETTERS[::-1] in letters:
         yield view.backwards()
@@ -115,69 +111,58 @@ def with_gzip(view: View) -> Iterator[View]:
         yield view.translated(ROT13)
 
 
-def readable(view: View, *, in_a_run: bool) -> Iterator[View]:
-    """What can be read as text in decoded bytes. Text that is not ASCII is looked for only `in_a_run`."""
-    if in_a_run:
-        if _UTF8 in _characters(view.data):
-            yield _put_together(view, _UTF8_PART)
-    elif _READABLE in view.data.translate(_IS_READABLE):
-        yield _put_together(view, _READABLE_PART)
+def readable(view: View, *, in_a_run: bool, pieces: int = 1) -> Iterator[View]:
+    """What can be read as text in decoded bytes, in each of so many pieces. Text that is not ASCII is looked for only
+    `in_a_run`."""
+    classes = _characters(view.data) if in_a_run else view.data.translate(_IS_READABLE)
+    if _READABLE not in classes:
+        return
+    part = _UTF8_PART if in_a_run else _READABLE_PART
+    for start, end in _piece_ranges(view, pieces):
+        if classes.find(_READABLE, start, end) >= 0:
+            yield _put_together(view, [found.span() for found in part.finditer(classes, start, end)])
 
 
-def _put_together(view: View, parts: re.Pattern[bytes]) -> View:
+def _put_together(view: View, parts: Sequence[tuple[int, int]]) -> View:
     """The parts in one view, a line for each: there may be thousands."""
     output: list[bytes] = []
     at: list[int] = []
     sources: list[tuple[int, int]] = []
     done = size = 0
-    for found in parts.finditer(view.data):
-        for piece, source in ((b"\n", (done, found.start())), (found[0], found.span())):
-            output.append(piece)
-            at.append(size)
-            sources.append(source)
-            size += len(piece)
-        done = found.end()
+    for start, end in parts:
+        output += (b"\n", view.data[start:end])
+        at += (size, size + 1)
+        sources += ((done, start), (start, end))
+        size += 1 + end - start
+        done = end
     return view.read(b"".join(output), Pieced(at, sources), deeper=True)
 
 
 def _characters(data: bytes) -> bytes:
+    """The bytes of whole characters as a."""
     classes = data.translate(_UTF8_CLASS)
     for written, known in _CHARACTERS:
         classes = classes.replace(written, known)
     return classes
 
 
-def has_run(view: View) -> bool:
-    """Whether base64 stands in it unbroken, or in lines of its own, as whoever encodes a text leaves it."""
-    runs = view.data.translate(_LETTERS_ONLY).split()
-    if max(map(len, runs), default=0) >= RUN_MIN and any(len(run) >= RUN_MIN and _is_mixed(run) for run in runs):
-        return True
-    return any(_is_mixed(found[1]) for found in _LINES.finditer(view.data))
-
-
-def _is_mixed(run: bytes) -> bool:
-    """Names and paths are of small letters or of capitals for the most part, and base64 is not."""
-    if _HEX_ONLY.fullmatch(run):
-        return False
-    digits = len(run.translate(None, _NOT_DIGIT))
-    small = len(run.translate(None, _NOT_SMALL))
-    capitals = len(run.translate(None, _NOT_CAPITAL))
-    return max(digits, min(capitals, small)) * MIXED_SHARE >= len(run)
-
-
-def inflated(view: View) -> Iterator[View]:
-    """What compressed runs in the bytes give. Raises TooLarge."""
+def inflated(view: View, *, pieces: int = 1) -> Iterator[View]:
+    """What compressed runs in the bytes give, each in one of so many pieces. Raises TooLarge."""
+    if not any(header in view.data for header in _HEADERS):
+        return
     data = memoryview(view.data)
+    ends = [end for _, end in _piece_ranges(view, pieces)]
     tries_left = TRIES + len(data) // BYTES_PER_TRY
     bytes_left = INFLATED_BYTES_MAX
     for found in _COMPRESSED.finditer(view.data):
         start = found.start()
+        piece_end = ends[bisect_right(ends, start)]
         if not tries_left:
             raise TooLarge(*view.origin(start, found.end()))
         tries_left -= 1
         stream = zlib.decompressobj(wbits=_ANY_HEADER)
         try:
-            output = stream.decompress(data[start:], bytes_left)
+            output = stream.decompress(data[start:piece_end], bytes_left)
         except zlib.error:
             continue
         bytes_left -= len(output)
@@ -185,40 +170,42 @@ def inflated(view: View) -> Iterator[View]:
             raise TooLarge(*view.origin(start, found.end()))
         if len(output) >= INFLATED_BYTES_MIN:
             # Where a broken run ends cannot be told: it is widened to what it begins in.
-            end = len(data) - len(stream.unused_data) if stream.eof else found.end()
+            end = piece_end - len(stream.unused_data) if stream.eof else found.end()
             yield view.read(output, _always(start, end), deeper=True, packed=True)
 
 
-def _groups(view: View, letters: bytes, dropped: bytes) -> Iterator[View]:
-    if len(letters) < LETTERS_MIN:
-        return
-    kept = Kept(view.data, dropped)
-    for skipped in range(4):
-        group = letters[skipped:]
-        if len(group) % 4 == 1:
-            group = group[:-1]
-        decoded = a2b_base64(group + b"=" * (-len(group) % 4))
-        yield view.read(decoded, _Letters(kept, skipped), deeper=True, packed=True)
+def _piece_ranges(view: View, pieces: int) -> list[tuple[int, int]]:
+    size = len(view.data) // pieces
+    return [(start, start + size) for start in range(0, pieces * size, size)]
+
+
+def _groups(view: View, letters: bytes, dropped: bytes) -> View:
+    """The letters decoded from each of the first four on, one after the other in one view. Zero bytes are between."""
+    size = len(letters) // 4 * 4 + 8
+    shifted = b"".join([letters[skipped:].ljust(size, _NO_BITS) for skipped in range(ALIGNMENTS)])
+    origin = _Letters(Kept(view.data, dropped), len(letters), size)
+    return view.read(a2b_base64(shifted), origin, deeper=True, packed=True)
 
 
 class _Letters:
     """The origin of decoded base64: every letter with a bit of the range in it."""
 
-    def __init__(self, kept: Kept, skipped: int) -> None:
+    def __init__(self, kept: Kept, letters: int, size: int) -> None:
         self._kept: Final = kept
-        self._skipped: Final = skipped
+        self._letters: Final = letters
+        self._size: Final = size
 
     def __call__(self, start: int, end: int) -> tuple[int, int]:
-        first, last = self._skipped + start * 4 // 3, self._skipped + -(-end * 4 // 3)
-        return self._kept(first, last)
+        skipped, first = divmod(start * 4 // 3, self._size)
+        last = -(-end * 4 // 3) - skipped * self._size
+        return self._kept(min(skipped + first, self._letters - 1), min(skipped + last, self._letters))
 
 
 class _Digits:
     """The origin of decoded digits."""
 
-    def __init__(self, source: bytes, runs: Sequence[tuple[int, int]], skipped: int) -> None:
+    def __init__(self, source: bytes, skipped: int) -> None:
         self._source: Final = source
-        self._runs: Final = runs
         self._skipped: Final = skipped
 
     def __call__(self, start: int, end: int) -> tuple[int, int]:
@@ -227,15 +214,16 @@ class _Digits:
     @cached_property
     def _places(self) -> list[int]:
         places: list[int] = []
-        for start, end in self._runs:
-            digits = [place for place in range(start, end) if self._source[place] not in _SEPARATORS][self._skipped :]
-            places += digits[: len(digits) // 2 * 2]
+        for run in _HEX_RUN.finditer(self._source):
+            digits = [place for place in range(*run.span()) if self._source[place] not in _SEPARATORS]
+            if len(digits) >= HEX_DIGITS_MIN:
+                places += digits[self._skipped : _even_end(digits, self._skipped)]
         return places
 
 
-def _digits(run: bytes, skipped: int) -> bytes:
-    digits = run.translate(None, _SEPARATORS)[skipped:]
-    return digits[: len(digits) // 2 * 2]
+def _even_end(digits: Sequence[int], skipped: int) -> int:
+    """Behind the last digit that has one to go with."""
+    return len(digits) - (len(digits) - skipped) % 2
 
 
 def widened(text: bytes, start: int, end: int) -> tuple[int, int]:

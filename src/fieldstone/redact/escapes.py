@@ -22,17 +22,28 @@ _ESCAPE: Final = re.compile(
     """.replace(b"H", _HEX),
     re.VERBOSE,
 )
+
+
+def _by_sign(percent: bytes, backslash: bytes, ampersand: bytes, equals: bytes) -> dict[bytes, re.Pattern[bytes]]:
+    """A pattern for each sign, which it begins with: one for all four would step through the text byte by byte."""
+    patterns = {b"%": percent, b"\\": backslash, b"&": ampersand, b"=": equals}
+    return {sign: re.compile(pattern.replace(b"H", _HEX)) for sign, pattern in patterns.items()}
+
+
 # Escapes that stand for any character at all. In a text that was rearranged nothing else is looked for: there the lone
 # backslash would be seen in every line of code.
-_ANY: Final = re.compile(
-    rb"%u?HH|\\\\{0,7}(?:[xX]\{?HH|[uU]\{?HH|[0-3][0-7]{2})|&#[xX]?[0-9A-Fa-f]{2}|&[A-Za-z]{2,31};"
-    rb"|=HH[^=]{0,2}=HH[^=]{0,2}=HH".replace(b"H", _HEX)
+_ANY: Final = _by_sign(
+    rb"%u?HH",
+    rb"\\\\{0,7}(?:[xX]\{?HH|[uU]\{?HH|[0-3][0-7]{2})",
+    rb"&(?:#[xX]?HH|[A-Za-z]{2,31};)",
+    rb"=HH[^=]{0,2}=HH[^=]{0,2}=HH",
 )
 # What makes a text worth resolving. An equals sign and two digits stand in code, too.
-_WORTH: Final = re.compile(
-    rb"%u?HH|\\\\{0,7}[xXuU0-3nrtbfav]|&(?:#|[A-Za-z]{2,31};)|=3D|=20|=[C-F][0-9A-F]=[89AB][0-9A-F]|=HH[^=]{0,2}=HH".replace(
-        b"H", _HEX
-    )
+_WORTH: Final = _by_sign(
+    rb"%u?HH",
+    rb"\\\\{0,7}[xXuU0-3nrtbfav]",
+    rb"&(?:#|[A-Za-z]{2,31};)",
+    rb"=(?:3D|20|[C-F][0-9A-F]=[89AB][0-9A-F]|HH[^=]{0,2}=HH)",
 )
 # Numbers of bytes and characters: 0x73, 0x65; U+0073. In tight text only what stands before it tells where it ends.
 _NUMBER: Final = re.compile(
@@ -40,15 +51,20 @@ _NUMBER: Final = re.compile(
         b"H", _HEX
     )
 )
+# Each begins with a byte that is found fast.
+_IS_NUMBER: Final = tuple(re.compile(each.replace(b"H", _HEX)) for each in (rb"0[xX]HH", rb"\+(?<=[uU]\+)H{4}"))
 # A line that goes on, in the middle of another escape perhaps.
 _SOFT_BREAK: Final = re.compile(rb"[=\\][ \t]*\r?\n[ \t>]*")
-_SIGNS: Final = (b"%", b"\\", b"&", b"=")
+_IS_SOFT_BREAK: Final = tuple(map(re.compile, (rb"=[ \t]*\r?\n", rb"\\[ \t]*\r?\n")))
 # The sign of another escape, itself escaped as signs are in a pattern or in a shell.
 _ESCAPED_SIGNS: Final = (b"\\&", b"\\%", b"\\=")
 _BACKSLASH: Final = re.compile(rb"\\(?=[&%=#;])")
-_NUMBER_SIGNS: Final = (b"0x", b"0X", b"U+", b"u+")
 _BYTES: Final = frozenset({"percent", "byte", "octal", "quoted", "number", "last_number"})
 _NOTHING: Final = frozenset({"line", "soft"})
+# What escapes stand for, of those that were met: no longer than an escape of one character is, and so many.
+MEANING_BYTES_MAX: Final = 10
+MEANINGS_MAX: Final = 4096
+_meanings: Final[dict[bytes, bytes]] = {}
 _LETTERS: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"", b"f": b"\n", b"a": b"", b"v": b"\n", b"0": b""}
 
 _IN_ANY_CASE: Final = {name.lower(): meaning for name, meaning in html5.items() if meaning.isascii()}
@@ -63,33 +79,54 @@ ROT13: Final = bytes.maketrans(
 def unescaped(view: View) -> Iterator[View]:
     """The text with its escapes resolved."""
     data = view.data
-    if any(sign in data for sign in _NUMBER_SIGNS):
-        yield view.kept(None, _BETWEEN).rewritten(_NUMBER, _meant, deeper=True)
-    if not any(sign in data for sign in _SIGNS):
+    if b"+" in data or (b"0" in data and (b"x" in data or b"X" in data)):
+        tight = view.kept(None, _BETWEEN)
+        if any(number.search(tight.data) for number in _IS_NUMBER):
+            yield tight.rewritten(_NUMBER, _meant, deeper=True)
+    signs = _signs(data)
+    if not signs:
         return
-    if any(sign in data for sign in _ESCAPED_SIGNS):
-        yield view.rewritten(_BACKSLASH, lambda _: b"", deeper=True)
-    if _SOFT_BREAK.search(data):
-        yield view.rewritten(_SOFT_BREAK, lambda _: b"", deeper=True)
-    if _WORTH.search(data):
+    if b"\\" in signs and any(sign in data for sign in _ESCAPED_SIGNS):
+        yield view.rewritten(_BACKSLASH, b"", deeper=True)
+    if any(soft_break.search(data) for soft_break in _IS_SOFT_BREAK):
+        yield view.rewritten(_SOFT_BREAK, b"", deeper=True)
+    if any(_WORTH[sign].search(data) for sign in signs):
         yield view.rewritten(_ESCAPE, _meant, deeper=True)
 
 
 def rearranged(view: View) -> Iterator[View]:
     """The same where the escapes themselves were spaced, turned around or rotated."""
-    tight = view.kept(None, _BETWEEN)
-    if any(sign in tight.data and sign not in view.data for sign in _NUMBER_SIGNS):
-        yield tight.rewritten(_NUMBER, _meant, deeper=True)
-    if not any(sign in tight.data for sign in _SIGNS):
+    signs = _signs(view.data)
+    if not signs:
         return
-    if len(_ANY.findall(tight.data)) != len(_ANY.findall(view.data)):
+    tight = view.kept(None, _BETWEEN)
+    if len(tight.data) < len(view.data) and any(_count(sign, tight) != _count(sign, view) for sign in signs):
         yield tight.rewritten(_ESCAPE, _meant, deeper=True)
     for other in (tight.backwards(), tight.translated(ROT13)):
-        if _ANY.search(other.data):
+        if other.data != tight.data and any(_ANY[sign].search(other.data) for sign in signs):
             yield other.rewritten(_ESCAPE, _meant, deeper=True)
 
 
+def _signs(data: bytes) -> list[bytes]:
+    return [sign for sign in _ANY if sign in data]
+
+
+def _count(sign: bytes, view: View) -> int:
+    return len(_ANY[sign].findall(view.data))
+
+
 def _meant(found: re.Match[bytes]) -> bytes:
+    """An encoded text has thousands of escapes and few characters: each is worked out once."""
+    written = found[0]
+    meaning = _meanings.get(written)
+    if meaning is None:
+        meaning = _meaning(found)
+        if len(written) <= MEANING_BYTES_MAX and len(_meanings) < MEANINGS_MAX:
+            _meanings[written] = meaning
+    return meaning
+
+
+def _meaning(found: re.Match[bytes]) -> bytes:
     kind, digits = found.lastgroup, found[found.lastgroup or 0]
     if kind in _BYTES:
         return bytes([int(digits, 8 if kind == "octal" else 16)])

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
 
 from fieldstone.redact.encodings import TooLarge, widened
 from fieldstone.redact.fragments import Part, split
@@ -16,13 +17,15 @@ from fieldstone.redact.needles import Needle, needles
 from fieldstone.redact.readings import Reading, TooMuch, letter_words, plain_reading, readings, sign_words, with_signs
 from fieldstone.redact.search import Hit, Search, automaton
 from fieldstone.redact.spans import Span
-from fieldstone.redact.strength import Weakness, check_value
+from fieldstone.redact.strength import VALUE_CHARACTERS_MIN, Weakness, check_value
 
 UNSEARCHABLE: Final = "fieldstone.unsearchable"
 # Letters on each side of the seam between two texts among which a secret is put together.
 SEAM_LETTERS_MAX: Final = 256
 # So many of a needle tell quickly where none begins.
 FIRST_LETTERS: Final = 4
+# Of the views that are searched at once.
+BATCH_BYTES: Final = 256 * 1024
 # A text in which something is found is asked for it several times on its way.
 LOOKS_KEPT: Final = 8
 
@@ -55,18 +58,17 @@ class Known:
             _check(secret)
         self.longest: Final = max((len(secret.value) for secret in self._secrets), default=0)
         self.rule_ids: Final = frozenset({UNSEARCHABLE, *(secret.id for secret in self._secrets)})
-        self._values: Final = automaton([secret.value.encode() for secret in self._secrets])
-        every = [
-            needle
-            for index, secret in enumerate(self._secrets)
-            if check_value(secret.value) is None
-            for needle in needles(index, secret.value)
-        ]
+        # Held as long as they are looked for, so that they are there when the next secret comes.
+        self._needles: Final = [_needles_of(secret.value) for secret in self._secrets]
+        every = [(index, needle) for index, its in enumerate(self._needles) for needle in its]
+        # The others are found by their letters in plain form, too.
+        self._plain_only: Final = [index for index, its in enumerate(self._needles) if not its]
+        self._values: Final = automaton([self._secrets[index].value.encode() for index in self._plain_only])
         ids = [secret.id for secret in self._secrets]
-        self._letters: Final = Search((needle for needle in every if not needle.has_signs), ids)
-        self._signs: Final = Search((needle for needle in every if needle.has_signs), ids)
+        self._letters: Final = Search((each for each in every if not each[1].has_signs), ids)
+        self._signs: Final = Search((each for each in every if each[1].has_signs), ids)
         self._look: Final = lru_cache(maxsize=LOOKS_KEPT)(self._look_at)
-        self._beginnings: Final = {has_signs: _beginnings(every, has_signs) for has_signs in (False, True)}
+        self._beginnings: Final = {has_signs: _beginnings(self._search(has_signs)) for has_signs in (False, True)}
 
     def none_in(self, texts: bytes) -> bool:
         """Also none that is cut in parts, which stand in different texts."""
@@ -102,10 +104,11 @@ class Known:
         """Secrets that begin with these letters, and end with the first letters of the text."""
         for has_signs, reading in self._seam_readings(text):
             for beginning in (each.letters for each in beginnings if each.has_signs == has_signs):
-                for needle, start, end in self._search(has_signs).whole(beginning + reading.letters[:SEAM_LETTERS_MAX]):
-                    if needle.sure and start < len(beginning) < end:
+                letters = beginning + reading.letters[:SEAM_LETTERS_MAX]
+                for secret, start, end in self._search(has_signs).whole(letters):
+                    if start < len(beginning) < end:
                         place = reading.view.origin(*reading.places(0, end - len(beginning)))
-                        yield Span(*place, self._secrets[needle.secret].id)
+                        yield Span(*place, self._secrets[secret].id)
 
     def beginnings(self, before: Iterable[Beginning], text: bytes) -> Iterator[Beginning]:
         """The last letters, of the text or of the text behind one of these, that could be the beginning of a secret."""
@@ -134,41 +137,70 @@ class Known:
         return b""
 
     def _look_at(self, text: bytes) -> _Look:
-        spans = [
-            Span(start, end, self._secrets[index].id)
-            for index, start, end in self._values.find_matches_as_indexes(text, overlapping=True)
-        ]
+        spans = list(self._plain(text)) if self._plain_only else []
         parts: list[Part] = []
-        try:
-            if self._letters.needles:
-                spans += self._disguised(text, parts)
-        except TooMuch:
-            spans.append(Span(0, len(text), UNSEARCHABLE))
-        except TooLarge as run:
-            spans.append(Span(*widened(text, run.start, run.end), UNSEARCHABLE))
+        if self._letters.needles:
+            for batch in self._batches(text, spans):
+                hits = [*self._letters.look(batch, parts), *self._signs.look(_in_text(batch), parts)]
+                spans += [self._span(text, hit) for hit in hits]
         return _Look(spans, parts)
 
-    def _disguised(self, text: bytes, parts: list[Part]) -> Iterator[Span]:
-        for reading in readings(text):
-            for hit in self._letters.look(reading, parts):
-                yield self._span(text, hit)
-            if self._signs.needles and not reading.is_noise:
-                for hit in self._signs.look(with_signs(reading), parts):
-                    yield self._span(text, hit)
+    def _plain(self, text: bytes) -> Iterator[Span]:
+        for index, start, end in self._values.find_matches_as_indexes(text, overlapping=True):
+            yield Span(start, end, self._secrets[self._plain_only[index]].id)
+
+    def _batches(self, text: bytes, unsearchable: list[Span]) -> Iterator[Sequence[Reading]]:
+        """The readings of a text, as many as are searched at once. What cannot be read is put on the list."""
+        batch: list[Reading] = []
+        size = 0
+        try:
+            for reading in readings(text):
+                batch.append(reading)
+                size += len(reading.view.data)
+                if size > BATCH_BYTES:
+                    yield batch
+                    batch, size = [], 0
+        except TooMuch:
+            unsearchable.append(Span(0, len(text), UNSEARCHABLE))
+        except TooLarge as run:
+            unsearchable.append(Span(*widened(text, run.start, run.end), UNSEARCHABLE))
+        yield batch
 
     def _span(self, text: bytes, hit: Hit) -> Span:
         place = widened(text, hit.start, hit.end) if hit.packed else (hit.start, hit.end)
         return Span(*place, self._secrets[hit.secret].id)
 
 
-def _beginnings(every: Iterable[Needle], has_signs: bool) -> tuple[list[bytes], frozenset[bytes]]:
+def _in_text(batch: Iterable[Reading]) -> list[Reading]:
+    """With signs, what is no noise."""
+    return [with_signs(reading) for reading in batch if not reading.is_noise]
+
+
+class _Needles(list[Needle]):
+    """Of one value. A list by itself cannot be referred to weakly."""
+
+
+# To make them is most of the work when a secret is added, and all but one were there before. Nothing is kept here of a
+# value that no harness looks for any more.
+_made: Final = WeakValueDictionary[str, _Needles]()
+
+
+def _needles_of(value: str) -> _Needles:
+    """None of a value that is found in plain form only."""
+    made = _made.get(value)
+    if made is None:
+        made = _made[value] = _Needles(needles(value) if check_value(value) is None else ())
+    return made
+
+
+def _beginnings(search: Search) -> tuple[list[bytes], frozenset[bytes]]:
     """The letters of the needles in order, and the first few of each."""
-    letters = sorted(needle.letters for needle in every if needle.has_signs == has_signs and needle.sure)
+    letters = sorted(needle.letters for needle in search.needles if needle.sure)
     return letters, frozenset(each[:FIRST_LETTERS] for each in letters)
 
 
 def _check(secret: KnownSecret) -> None:
-    if check_value(secret.value) is Weakness.TOO_SHORT:
+    if len(secret.value) < VALUE_CHARACTERS_MIN:
         raise ValueError(f"{secret.id}: {Weakness.TOO_SHORT.value}")
     if not is_name(secret.id):
         raise ValueError("A secret's id stands in a marker: it has no brackets or line breaks, and is short.")

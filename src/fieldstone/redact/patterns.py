@@ -65,7 +65,8 @@ class Patterns:
         """Whether none of the texts holds a secret or a marker. None may be longer than PIECE_BYTES."""
         data = _scannable(texts)
         try:
-            return not any(self._scanner.scan(view, timeout=MANY_TIMEOUT_S) for view in (data, _loosened(data)))
+            # Both views in one scan: a call costs as much as 3 kB of text, and a single request has a tenth of that.
+            return not self._scanner.scan(data + GROUP_BREAK + _loosened(data), timeout=MANY_TIMEOUT_S)
         except TimeoutError:
             return False
 

@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from fieldstone.redact.encodings import from_base64, from_hex, has_run, inflated, readable, with_gzip
+from fieldstone.redact.encodings import ALIGNMENTS, from_base64, from_hex, inflated, readable, with_gzip
 from fieldstone.redact.escapes import ROT13, rearranged, unescaped
+from fieldstone.redact.likeness import has_run, may_hold_base64
 from fieldstone.redact.lookalikes import canonical, has_lookalikes, has_other_letters
 from fieldstone.redact.views import Kept, Origin, View, whole
 
@@ -31,18 +32,17 @@ _NO_LETTER_IN_NOISE: Final = bytes(byte for byte in range(256) if byte not in _A
 _NO_LETTER_OR_SPACE: Final = bytes(byte for byte in _NO_LETTER if byte not in b" \t\r\n")
 _WHITE_SPACE: Final = bytes(range(0x21)) + b"\x7f"
 
-# Markup and numbering with letters or digits in it, which may stand in the middle of a secret.
-_MARKUP: Final = re.compile(
-    rb"</?[A-Za-z!][^<>]{0,100}>|\]\([^()\s]{0,200}\)|(?:^|(?<=\n))[ \t>*|-]{0,8}[0-9]{1,3}[.)][ \t]"
-)
+# Markup and numbering with letters or digits in it, which may stand in the middle of a secret, and what is left of it.
 # Each begins with a byte that is found fast.
-_MARKUP_SIGNS: Final = (
-    re.compile(rb"</?[A-Za-z!]"),
-    re.compile(rb"\]\("),
-    re.compile(rb"\n[ \t>*|-]{0,8}[0-9]{1,3}[.)]"),
+_MARKUP: Final = (
+    (re.compile(rb"</?[A-Za-z!][^<>]{0,100}>"), b""),
+    (re.compile(rb"\]\([^()\s]{0,200}\)"), b""),
+    (re.compile(rb"\n[ \t>*|-]{0,8}[0-9]{1,3}[.)][ \t]"), b"\n"),
 )
 # The same where it was spaced, turned around or rotated with the rest: tags that say nothing, and what a link leaves.
 _TAG: Final = re.compile(rb"</?(?i:w?br|b|i|u|s|em|strong|code|span|p|a|li)/?>|\]\(#?\)")
+_TAG_SIGNS: Final = (b"<", b"]")
+_TIGHT_SIGNS: Final = (b"<", b"](", b"(]")
 _NO_TAG: Final = bytes(byte for byte in range(128) if byte not in _ALPHANUMERIC + b"<>/[]()#%&;=\\+")
 
 
@@ -52,7 +52,7 @@ class Reading(NamedTuple):
     view: View
     letters: bytes
     places: Origin
-    is_noise: bool
+    is_noise: bool = False
 
 
 class TooMuch(Exception):
@@ -94,7 +94,7 @@ def sign_words(text: bytes) -> list[bytes]:
 def with_signs(reading: Reading) -> Reading:
     """The same view, of which only white space is left out: for secrets that are more signs than letters."""
     data = reading.view.data
-    return Reading(reading.view, data.translate(_FOLD, _WHITE_SPACE), Kept(data, _WHITE_SPACE), reading.is_noise)
+    return Reading(reading.view, data.translate(_FOLD, _WHITE_SPACE), Kept(data, _WHITE_SPACE))
 
 
 def squeezed(text: bytes) -> bytes:
@@ -131,33 +131,40 @@ def _of_other_letters(view: View) -> Iterator[Reading]:
 
 
 def _without_markup(plain: View) -> Iterator[View]:
-    if any(sign.search(plain.data) for sign in _MARKUP_SIGNS):
-        yield plain.rewritten(_MARKUP, lambda _: b"", deeper=True)
+    view = plain
+    for markup, left in _MARKUP:
+        if markup.search(view.data):
+            view = view.rewritten(markup, left, deeper=view is plain)
+    if view is not plain:
+        yield view
 
 
 def _without_rearranged_tags(plain: View) -> Iterator[View]:
-    if b"<" in plain.data or b"]" in plain.data:
+    if any(sign in plain.data for sign in _TAG_SIGNS):
         tight = plain.kept(None, _NO_TAG)
+        if not any(sign in tight.data for sign in _TIGHT_SIGNS):
+            return
         for other in (tight, tight.backwards(), tight.translated(ROT13)):
             if _TAG.search(other.data):
-                yield other.rewritten(_TAG, lambda _: b"")
+                yield other.rewritten(_TAG, b"")
 
 
 def _decoded(plain: View, views: deque[View]) -> Iterator[Reading]:
-    in_a_run = has_run(plain)
+    may_be = may_hold_base64(plain)
+    in_a_run = may_be and has_run(plain)
     # Base64 that is broken up was the last thing done to a text.
-    for noise in from_base64(plain, in_a_run=in_a_run) if in_a_run or not plain.depth else ():
+    for noise in from_base64(plain, in_a_run=in_a_run) if in_a_run or (may_be and not plain.depth) else ():
         yield _noise(noise)
-        views.extend(readable(noise, in_a_run=in_a_run))
+        views.extend(readable(noise, in_a_run=in_a_run, pieces=ALIGNMENTS))
         if in_a_run:
-            views.extend(inflated(noise))
+            views.extend(inflated(noise, pieces=ALIGNMENTS))
     for noise in from_hex(plain):
         yield _noise(noise)
         views.extend(readable(noise, in_a_run=True))
         views.extend(inflated(noise))
-    for turned in with_gzip(plain):
+    for turned in with_gzip(plain, in_a_run=in_a_run):
         for noise in from_base64(turned, in_a_run=True):
-            views.extend(inflated(noise))
+            views.extend(inflated(noise, pieces=ALIGNMENTS))
 
 
 def _noise(view: View) -> Reading:
@@ -166,4 +173,4 @@ def _noise(view: View) -> Reading:
 
 
 def _text(view: View) -> Reading:
-    return Reading(view, squeezed(view.data), Kept(view.data, _NO_LETTER), is_noise=False)
+    return Reading(view, squeezed(view.data), Kept(view.data, _NO_LETTER))

@@ -1,7 +1,9 @@
-"""Finds needles in a reading of a text, whole or in part, and says where in the text they stand."""
+"""Finds needles in the readings of a text, whole or in part, and says where in the text they stand."""
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
@@ -17,6 +19,8 @@ ANCHOR_LETTERS: Final = 6
 GRAM_LETTERS: Final = LETTERS_MIN - 1
 STRIDE_MIN: Final = 2
 STRIDES_PER_NEEDLE: Final = 8
+# Between the letters of two readings: in no needle.
+BREAK: Final = b"\n"
 # Signs that may stand between a secret's letters and those before and behind it.
 SIGNS_MAX: Final = 64
 
@@ -44,32 +48,32 @@ class Hit(NamedTuple):
 
 
 class Search:
-    def __init__(self, needles: Iterable[Needle], ids: Sequence[str]) -> None:
-        self.needles: Final = tuple(needles)
-        self._keys: Final = list(_keys(self.needles, ids))
+    def __init__(self, needles: Iterable[tuple[int, Needle]], ids: Sequence[str]) -> None:
+        """Each needle with the number of its secret."""
+        owned = list(needles)
+        self.needles: Final = [needle for _, needle in owned]
+        self._secrets: Final = [secret for secret, _ in owned]
+        self._keys: Final = list(_keys(owned, ids))
         self._by_key: Final = {key: which for which, key in enumerate(self._keys)}
-        grams = [(which, at, gram) for which, needle in enumerate(self.needles) for at, gram in _grams(needle)]
-        self._grams: Final = [(which, at) for which, at, _ in grams]
-        self._automaton: Final = automaton([gram for _, _, gram in grams])
+        grams = [(which, *gram) for which, needle in enumerate(self.needles) for gram in _grams(needle)]
+        self._grams: Final = [(which, at, before, after) for which, at, _, before, after in grams]
+        self._automaton: Final = automaton([letters for _, _, letters, _, _ in grams])
         self._ends: Final = frozenset(
             end for needle in self.needles if _is_found_in_part(needle) for end in _ends(needle.letters)
         )
 
-    def whole(self, letters: bytes) -> Iterator[tuple[Needle, int, int]]:
-        """The needles, each with its place in the letters."""
+    def whole(self, letters: bytes) -> Iterator[tuple[int, int, int]]:
+        """The secrets that the letters alone are sure to be, each with its place in them."""
         for match in self._matches(letters, whole_only=True):
-            yield self.needles[match.which], match.shift, match.shift + match.last
+            if self.needles[match.which].sure:
+                yield self._secrets[match.which], match.shift, match.shift + match.last
 
-    def look(self, reading: Reading, parts: list[Part]) -> Iterator[Hit]:
-        """The needles of a reading. What is there in part is put on the list."""
-        for match in self._matches(reading.letters, whole_only=False):
-            needle = self.needles[match.which]
-            if match.last - match.first == len(needle.letters):
-                place = _place(reading, needle, match.shift, match.shift + match.last)
-                if place:
-                    yield Hit(needle.secret, *reading.view.origin(*place), reading.view.packed or not needle.spelling)
-            elif _counts(reading, needle, match):
-                parts.append(self._part(reading, match))
+    def look(self, readings: Sequence[Reading], parts: list[Part]) -> Iterator[Hit]:
+        """The needles of the readings, all at once. What is there in part is put on the list."""
+        begins = list(accumulate((len(reading.letters) + len(BREAK) for reading in readings), initial=0))
+        for match in self._matches(BREAK.join([reading.letters for reading in readings]), whole_only=False):
+            at = bisect_right(begins, match.shift + match.first) - 1
+            yield from self._seen(readings[at], match._replace(shift=match.shift - begins[at]), parts)
 
     def ends(self, words: Iterable[bytes]) -> frozenset[bytes]:
         """The words that could be the short rest of a secret."""
@@ -95,10 +99,23 @@ class Search:
                 if most.key.has_signs or _stands_alone(reading, match):
                     yield self._part(reading, match)
 
+    def _seen(self, reading: Reading, match: _Match, parts: list[Part]) -> Iterator[Hit]:
+        needle = self.needles[match.which]
+        if match.last - match.first == len(needle.letters):
+            place = _place(reading, needle, match.shift, match.shift + match.last)
+            if place:
+                secret = self._secrets[match.which]
+                yield Hit(secret, *reading.view.origin(*place), reading.view.packed or not needle.spelling)
+        elif _counts(reading, needle, match):
+            parts.append(self._part(reading, match))
+
     def _matches(self, letters: bytes, *, whole_only: bool) -> Iterator[_Match]:
         done: dict[tuple[int, int], int] = {}
         for index, start, end in self._automaton.find_matches_as_indexes(letters, overlapping=True):
-            which, at = self._grams[index]
+            which, at, before, after = self._grams[index]
+            # Nearly all are a few letters in the middle of a word, which goes on otherwise.
+            if after and letters[end : end + 1] != after and letters[start - 1 : start] != before:
+                continue
             shift = start - at
             if end <= done.get((which, shift), 0):
                 continue
@@ -117,11 +134,11 @@ class Search:
         return Part(self._keys[match.which], match.first, match.last, *place)
 
 
-def _keys(needles: Iterable[Needle], ids: Sequence[str]) -> Iterator[Key]:
+def _keys(owned: Iterable[tuple[int, Needle]], ids: Sequence[str]) -> Iterator[Key]:
     counts = Counter[int]()
-    for needle in needles:
-        yield Key(ids[needle.secret], needle.has_signs, counts[needle.secret], len(needle.letters))
-        counts[needle.secret] += 1
+    for secret, needle in owned:
+        yield Key(ids[secret], needle.has_signs, counts[secret], len(needle.letters))
+        counts[secret] += 1
 
 
 def _is_found_in_part(needle: Needle) -> bool:
@@ -129,14 +146,19 @@ def _is_found_in_part(needle: Needle) -> bool:
     return bool(needle.spelling) and needle.sure
 
 
-def _grams(needle: Needle) -> Iterator[tuple[int, bytes]]:
+def _grams(needle: Needle) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+    """Where it begins in the needle, its letters, and those before and behind it, one of which has to be there too; if
+    there are none, the gram may be all."""
+    letters = needle.letters
     if not _is_found_in_part(needle):
-        yield 0, needle.letters[:ANCHOR_LETTERS]
+        yield 0, letters[:ANCHOR_LETTERS], b"", letters[ANCHOR_LETTERS : ANCHOR_LETTERS + 1]
         return
-    last = len(needle.letters) - GRAM_LETTERS
-    stride = max(STRIDE_MIN, len(needle.letters) // STRIDES_PER_NEEDLE)
-    for at in sorted({*range(0, last + 1, stride), last}):
-        yield at, needle.letters[at : at + GRAM_LETTERS]
+    yield 0, letters[:GRAM_LETTERS], b"", b""
+    last = len(letters) - GRAM_LETTERS
+    stride = max(STRIDE_MIN, len(letters) // STRIDES_PER_NEEDLE)
+    for at in sorted({*range(stride, last + 1, stride), last}):
+        end = at + GRAM_LETTERS
+        yield at, letters[at:end], letters[at - 1 : at], letters[end : end + 1]
 
 
 def _ends(letters: bytes) -> Iterator[bytes]:

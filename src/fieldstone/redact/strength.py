@@ -30,21 +30,26 @@ def check_value(value: str) -> Weakness | None:
     """What speaks against a value: too short ones are refused, those easy to guess are known in plain form only."""
     if len(value) < VALUE_CHARACTERS_MIN:
         return Weakness.TOO_SHORT
-    return Weakness.EASY_TO_GUESS if entropy_bits(value) < DISGUISE_BITS_MIN else None
+    return None if is_hard_to_guess(value) else Weakness.EASY_TO_GUESS
 
 
-def entropy_bits(value: str) -> float:
-    """An estimate from below: the value as it is, or with digits and signs read as the letters they resemble."""
+def is_hard_to_guess(value: str) -> bool:
+    return entropy_bits(value, enough=DISGUISE_BITS_MIN) >= DISGUISE_BITS_MIN
+
+
+def entropy_bits(value: str, *, enough: float = math.inf) -> float:
+    """An estimate from below: the value as it is, or with digits and signs read as the letters they resemble. The
+    characters are counted until there are `enough`."""
     plain = value.translate(_LEET)
     swapped = sum(one != other for one, other in zip(value, plain, strict=True))
-    return min(_bits(value, _WORD), _bits(plain, _LONG_WORD) + swapped)
+    return min(_bits(value, _WORD, enough), _bits(plain, _LONG_WORD, enough - swapped) + swapped)
 
 
-def _bits(value: str, words: re.Pattern[str]) -> float:
+def _bits(value: str, words: re.Pattern[str], enough: float) -> float:
     bits = 0.0
     at = 0
     symbol_bits = math.log2(_pool(value))
-    while at < len(value):
+    while at < len(value) and bits < enough:
         if repeated := _repeated(value, at):
             bits += REPEATED_BITS
             at += repeated
@@ -69,7 +74,7 @@ def _repeated(value: str, at: int) -> int:
     length = 0
     for size in range(REPEATED_MIN, len(value) - at + 1):
         part = value[at : at + size]
-        if value.find(part, 0, at + size - 1) < 0 and not any(part.lower() in row for row in _ROWS):
+        if value.find(part, 0, at + size - 1) < 0 and part.lower() not in _ROWS:
             break
         length = size
     return length
@@ -85,7 +90,8 @@ _POOLS: Final = tuple(
     map(frozenset, (string.ascii_lowercase, string.ascii_uppercase, string.digits, string.punctuation + " "))
 )
 _KNOWN: Final = ("abcdefghijklmnopqrstuvwxyz", "01234567890", "qwertyuiop", "qwertzuiop", "asdfghjkl", "!@#$%^&*()_+")
-_ROWS: Final = (*_KNOWN, *(row[::-1] for row in _KNOWN))
+# In one string, since every character of every secret is asked for here; between them is what no secret holds.
+_ROWS: Final = "\uffff".join([*_KNOWN, *(row[::-1] for row in _KNOWN)])
 _WORD: Final = re.compile(r"[A-Z]?[a-z]{4,}|[A-Z]{5,}")
 # Digits are taken for letters only in a word that is long enough to be meant.
 _LONG_WORD: Final = re.compile(r"[A-Z]?[a-z]{6,}|[A-Z]{6,}")

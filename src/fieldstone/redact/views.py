@@ -14,6 +14,8 @@ import numpy as np
 
 # From a range of a view's bytes to the range of its source's bytes that they were read from.
 Origin = Callable[[int, int], tuple[int, int]]
+# What stands for a match: always the same, or what the match says.
+Meant = bytes | Callable[[re.Match[bytes]], bytes]
 
 
 class View(NamedTuple):
@@ -44,26 +46,9 @@ class View(NamedTuple):
         """Without some bytes, the others translated."""
         return self.read(self.data.translate(table, dropped), Kept(self.data, dropped))
 
-    def rewritten(
-        self, pattern: re.Pattern[bytes], meant: Callable[[re.Match[bytes]], bytes], *, deeper: bool = False
-    ) -> "View":
+    def rewritten(self, pattern: re.Pattern[bytes], meant: Meant, *, deeper: bool = False) -> "View":
         """With something shorter, or nothing, for each match."""
-        pieces: list[bytes] = []
-        at: list[int] = []
-        sources: list[tuple[int, int]] = []
-        done = size = 0
-        for found in pattern.finditer(self.data):
-            start, end = found.span()
-            for piece, source in ((self.data[done:start], (done, start)), (meant(found), (start, end))):
-                if piece:
-                    pieces.append(piece)
-                    at.append(size)
-                    sources.append(source)
-                    size += len(piece)
-            done = end
-        rest = self.data[done:]
-        origin = Pieced([*at, size], [*sources, (done, len(self.data))])
-        return self.read(b"".join([*pieces, rest]), origin, deeper=deeper)
+        return self.read(pattern.sub(meant, self.data), Rewritten(self.data, pattern, meant), deeper=deeper)
 
 
 def whole(text: bytes) -> View:
@@ -89,6 +74,36 @@ class Kept:
         keeps = np.ones(256, dtype=np.bool_)
         keeps[list(self._dropped)] = False
         return np.flatnonzero(keeps[np.frombuffer(self._source, dtype=np.uint8)])
+
+
+class Rewritten:
+    """The origin of bytes in which something else stands for each match of a pattern."""
+
+    def __init__(self, source: bytes, pattern: re.Pattern[bytes], meant: Meant) -> None:
+        self._source: Final = source
+        self._pattern: Final = pattern
+        self._meant: Final = meant
+
+    def __call__(self, start: int, end: int) -> tuple[int, int]:
+        return self._pieces(start, end)
+
+    @cached_property
+    def _pieces(self) -> "Pieced":
+        at: list[int] = []
+        sources: list[tuple[int, int]] = []
+        done = size = 0
+        for found in self._pattern.finditer(self._source):
+            start, end = found.span()
+            for length, source in ((start - done, (done, start)), (self._length(found), (start, end))):
+                if length:
+                    at.append(size)
+                    sources.append(source)
+                    size += length
+            done = end
+        return Pieced([*at, size], [*sources, (done, len(self._source))])
+
+    def _length(self, found: re.Match[bytes]) -> int:
+        return len(self._meant if isinstance(self._meant, bytes) else self._meant(found))
 
 
 class Pieced:
