@@ -23,6 +23,8 @@ from fieldstone.settings import load_settings
 
 TALK_FILE = "locomo_dev.json"
 CUT = 10
+# The second is told as much as a unit holds, with the better of its stop lists. The bars hold against both.
+LEXICAL_PEERS = BARE_TURNS, SPEAKER_AND_DATE = "BM25", "BM25, speaker and date"
 MULTI_HOP = "multi-hop"
 
 POINTS_MIN = {"static": 10.0, "onnx": 15.0}  # above BM25, over all categories but the adversarial one
@@ -42,9 +44,8 @@ def measure_quality(report: Report, data: Path) -> None:
         return
     conversations = read_conversations(file)
     ways = {
-        # What the bars are set on; and one that is told as much as a unit holds, with the better of its stop lists.
-        "BM25": _bm25(conversations, _said, "en"),
-        "BM25, speaker and date": _bm25(conversations, _said_by_whom_and_when, "en_plus"),
+        BARE_TURNS: _bm25(conversations, _said, "en"),
+        SPEAKER_AND_DATE: _bm25(conversations, _said_by_whom_and_when, "en_plus"),
         "no vectors": _ours(conversations, embedder="none"),
         "static, nearest alone": _ours(conversations, embedder="static", weights=NEAREST_ALONE),
         "static": _ours(conversations, embedder="static"),
@@ -59,15 +60,18 @@ def measure_quality(report: Report, data: Path) -> None:
 def _compare(report: Report, ways: Mapping[str, Reached], embedder: str) -> None:
     overall, by_category = ways[embedder]
     report.add(Figure(f"LoCoMo recall@{CUT}, {embedder}", overall.recall[CUT], ""))
-    bars = {"BM25": (POINTS_MIN[embedder], MULTI_HOP_POINTS_MIN), "BM25, speaker and date": (None, None)}
-    for name, (bar, hops_bar) in bars.items():
+    for name in LEXICAL_PEERS:
         other, other_by_category = ways[name]
-        report.add(Figure(f"{embedder} above {name}", _points(overall, other), "points", bar=bar))
+        points = _points(overall, other)
+        report.add(Figure(f"{embedder} above {name}", points, "points", bar=POINTS_MIN[embedder]))
         hops = _points(by_category[MULTI_HOP], other_by_category[MULTI_HOP])
-        report.add(Figure(f"{embedder} above {name}, {MULTI_HOP}", hops, "points", bar=hops_bar))
-    parts = [ways["no vectors"][0], ways[f"{embedder}, nearest alone"][0]]
-    worst = min(_points(overall, part) for part in parts)
-    report.add(Figure(f"{embedder} above the better of its parts", worst, "points", bar=-BELOW_PARTS_MAX))
+        report.add(Figure(f"{embedder} above {name}, {MULTI_HOP}", hops, "points", bar=MULTI_HOP_POINTS_MIN))
+    parts = [ways["no vectors"], ways[f"{embedder}, nearest alone"]]
+    above = min(_points(overall, part) for part, _ in parts)
+    report.add(Figure(f"{embedder} above the better of its parts", above, "points", bar=-BELOW_PARTS_MAX))
+    anywhere = min(_points(found, part[name]) for _, part in parts for name, found in by_category.items())
+    name = f"{embedder} above the better of its parts, in its worst category"
+    report.add(Figure(name, anywhere, "points", bar=-BELOW_PARTS_MAX))
 
 
 def _points(one: Quality, other: Quality) -> float:
@@ -75,7 +79,7 @@ def _points(one: Quality, other: Quality) -> float:
 
 
 def _print(ways: Mapping[str, Reached]) -> None:
-    categories = list(ways["BM25"][1])
+    categories = list(ways[BARE_TURNS][1])
     rows = [
         [name, *(f"{each.recall[CUT]:.3f}" for each in (*by_category.values(), overall))]
         for name, (overall, by_category) in ways.items()

@@ -8,7 +8,15 @@ import pytest
 from fieldstone.ports.vectors import StoredModel
 from fieldstone.ports.views import CommitUnit, PutUnit, SetUnitStatus
 from fieldstone.projections.columns import Snapshot, UnitColumns
-from fieldstone.projections.meaning import ELSEWHERE_PRIOR, PRIOR_PAIRS, PRIOR_VECTORS, SESSION_PRIOR, Lie, Meaning
+from fieldstone.projections.meaning import (
+    ELSEWHERE_PRIOR,
+    PRIOR_PAIRS,
+    PRIOR_VECTORS,
+    SESSION_PRIOR,
+    STRANGERS,
+    Lie,
+    Meaning,
+)
 from fieldstone.projections.vector_index import Floats, Rows, quantize
 from tests.retrieval.units import row, snapshot
 
@@ -109,3 +117,10 @@ def test_a_neighbour_that_came_after_the_snapshot_is_passed_over() -> None:
     columns.apply([PutUnit(row(2, session=7)), CommitUnit(1, 3, 3, None)])
     assert before.before.tolist() == [1], "the writer went on"
     assert meaning_of(strangers(1)).lie(before).coherence == SESSION_PRIOR
+
+
+def test_strangers_are_taken_from_all_over_the_sample() -> None:
+    many, few = lie_of(strangers(STRANGERS * 3)), lie_of(strangers(5))
+    assert len(many.sampled) == STRANGERS
+    assert many.sampled[-1] >= STRANGERS * 3 - 3
+    assert few.sampled.tolist() == [0, 1, 2, 3, 4]

@@ -27,6 +27,7 @@ from fieldstone.core.events import (
     NameCoined,
     NameText,
     RetentionSet,
+    SecretChanged,
     SessionCreated,
     SessionJoined,
     SessionLeft,
@@ -58,6 +59,7 @@ from fieldstone.ports.views import (
     ConflictRow,
     DropGuard,
     DropMember,
+    ElaborateUnits,
     EndCompaction,
     EntryRow,
     FeedRow,
@@ -91,6 +93,7 @@ from fieldstone.redact import shared_harness
 
 RECORDED: dict[str, Any] = {"id": "mem-1", "type": "finding", "agent": 1, "registration": 2, "session": 3, "task": 4}
 RELATIONS = (LoggedRelation("supports", 5), LoggedRelation("informs"))
+ELABORATED = (LoggedRelation("elaborates", 5), LoggedRelation("elaborates", 6))
 
 
 def unit_row(**fields: Any) -> UnitRow:
@@ -106,6 +109,10 @@ PUT_RELATIONS = [
 
 CASES: list[tuple[AnyEvent, Sequence[Change]]] = [
     (UnitRecorded(mode="committed", score=0.5, relations=RELATIONS, **RECORDED), [PutUnit(unit_row()), *PUT_RELATIONS]),
+    (
+        UnitRecorded(mode="committed", score=0.5, relations=ELABORATED, **RECORDED),
+        [PutUnit(unit_row()), ElaborateUnits(9, (5, 6))],
+    ),
     (UnitRecorded(mode="draft", **RECORDED), [PutUnit(unit_row(mode="draft", status="draft", score=None))]),
     (UnitCommitted(unit=5, by=1, score=0.7), [CommitUnit(5, 7, 9, 0.7)]),
     (UnitDiscarded(unit=5, by=1), [SetUnitStatus(5, "retracted"), RemoveEntries((5,), 9)]),
@@ -137,6 +144,7 @@ CASES: list[tuple[AnyEvent, Sequence[Change]]] = [
     (ContentReplaced(entry=5, text="00" * 32), []),
     (AccessRefused(asked="RECORD", code="FORBIDDEN"), []),
     (RetentionSet(policies=2), []),
+    (SecretChanged(change="registered", of="tenant"), []),
     (UnitsArchived(compaction=8, units=(5, 6)), [ArchiveUnits((5, 6), 7), ShelveEntries((5, 6), 9)]),
     (UnitsRestored(units=(5,)), [RestoreUnits((5,)), ReturnEntries((5,))]),
     (UnitsPurged(compaction=8, units=(5,), texts=(5,)), [PurgeUnits((5,), 9), RemoveEntries((5,), 9, purged=True)]),

@@ -11,6 +11,7 @@ from fieldstone.projections.meaning import Meaning
 from fieldstone.projections.vector_index import Floats, quantize
 from fieldstone.retrieval import semantic
 from fieldstone.retrieval.semantic import nearness
+from tests.requirements import requirement
 from tests.retrieval.units import row, snapshot
 
 DIMENSION = 32
@@ -60,6 +61,33 @@ def test_where_everything_is_near_everything_being_near_is_worth_little() -> Non
     leaning = directions(2_000, leaning=3.0)
     assert np.mean(leaning @ query) > 0.8
     assert np.mean(near(leaning, query)) < 0.2
+
+
+@requirement("akashik:attune:semantic-spread")
+@pytest.mark.parametrize("spread", [0.1, 0.15])
+def test_strangers_are_worth_as_little_in_a_model_that_spreads_them_as_in_one_that_keeps_them_together(
+    spread: float,
+) -> None:
+    [query], strangers = directions(1), directions(2_000, 1)
+    strangers -= (strangers @ query)[:, np.newaxis] * query
+    strangers += np.random.default_rng(2).normal(0, spread, size=(2_000, 1)).astype(np.float32) * query
+    worth = near(strangers, query)
+    two_spreads_away = np.quantile(worth, 0.977)
+    assert two_spreads_away == pytest.approx((2 / semantic.SURE_SPREADS) ** 2, rel=0.25)
+
+
+def test_a_purged_vector_spreads_nothing() -> None:
+    vectors, query = directions(600), directions(1, 1)[0]
+    units, meaning = (
+        snapshot([row(seq) for seq in range(1, 601)]),
+        Meaning(StoredModel(1, "test", DIMENSION, "serving")),
+    )
+    meaning.put(np.arange(600), *quantize(vectors))
+    before = semantic.by_chance(units, meaning, query)
+    meaning.index.remove(np.arange(300))
+    after = semantic.by_chance(units, meaning, query)
+    assert after.centre == before.centre, "the field is looked at again when it has grown"
+    assert after.spread == pytest.approx(before.spread, rel=0.15)
 
 
 @given(seed=seeds, masked=st.lists(st.booleans(), min_size=20, max_size=20))

@@ -15,13 +15,18 @@ shares = st.floats(0, 1, width=32)
 
 
 def around(
-    units: Snapshot, matches: dict[int, float], *, coherence: float = 1.0, elsewhere: float = 0.0
+    units: Snapshot,
+    matches: dict[int, float],
+    *,
+    about: float = 0.0,
+    coherence: float = 1.0,
+    elsewhere: float = 0.0,
 ) -> list[float]:
-    direct = np.zeros(units.size, np.float32)
-    for at, share in matches.items():
-        direct[at] = share
-    found: list[float] = surroundings(units, direct, coherence=coherence, elsewhere=elsewhere).tolist()
-    return found
+    """`about`: how much the sessions of the matches have to do with it."""
+    rows, direct = np.asarray(list(matches), np.int64), np.asarray(list(matches.values()), np.float32)
+    of_sessions = np.full(len(rows), about, np.float32)
+    found = surroundings(units, rows, direct, of_sessions, coherence=coherence, elsewhere=elsewhere)
+    return [float(value) for value in found]
 
 
 def conversation(*sessions: int | None, **fields: Any) -> Snapshot:
@@ -61,6 +66,20 @@ def test_surroundings_are_from_0_to_1_and_grow_with_coherence(direct: list[float
     units, matches = conversation(*[7] * len(direct)), dict(enumerate(direct))
     felt, most = around(units, matches, coherence=coherence), around(units, matches)
     assert all(0 <= some <= whole <= 1 for some, whole in zip(felt, most, strict=True))
+
+
+def test_what_a_session_is_about_counts_for_its_matches_and_what_stands_beside_them() -> None:
+    assert around(conversation(*[7] * 7), {3: 0.0}, about=0.5) == [0, 0.5, 0.5, 0.5, 0.5, 0.5, 0]
+    assert around(conversation(7, 8, 7), {2: 0.0}, about=0.5) == [0.5, 0, 0.5]
+
+
+def test_neighbours_and_session_together_are_at_most_one() -> None:
+    assert around(conversation(7, 7), {0: 0.5}, about=0.25) == [0.25, 0.75]
+    assert around(conversation(7, 7), {0: 0.75}, about=0.5) == [0.5, 1.0]
+
+
+def test_in_a_heap_of_notes_a_session_is_about_nothing() -> None:
+    assert around(conversation(7, 7), {0: 1.0}, about=1.0, coherence=0.0) == [0, 0]
 
 
 @pytest.mark.parametrize("coherence", [0.0, 0.25])

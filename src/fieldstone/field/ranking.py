@@ -30,12 +30,12 @@ from fieldstone.retrieval.score import (
     with_recency_weight,
 )
 from fieldstone.retrieval.semantic import nearness
+from fieldstone.retrieval.sessions import Sessions
 from fieldstone.retrieval.surroundings import surroundings
 from fieldstone.retrieval.words import Query, split
 
 POSTINGS_SHARE: Final = 0.01  # of all units: terms more frequent than this are pruned, rarest kept first
 SEEDS_AMONG: Final = 100_000  # the newest units: what an agent recorded before says little of what it does now
-SESSION_SHARE: Final = 0.3  # of surroundings: the whole session's; the rest is the neighbours'
 LEAST_POSTINGS: Final = 10_000  # a small field is searched whole
 
 
@@ -193,25 +193,28 @@ def _hint_factors(
         factors["semantic"] = semantic
     rows, direct = _direct(weights, lexical, semantic, visible)
     coherence = (lie.coherence, lie.coherence_elsewhere) if lie else (SESSION_PRIOR, ELSEWHERE_PRIOR)
-    around = surroundings(units, direct, coherence=coherence[0], elsewhere=coherence[1], rows=rows)
-    # A session that is about all of it, in whatever units, says something of each that has to do with it.
-    around *= np.float32(1 - SESSION_SHARE)
-    around[rows] += match.session_shares(units, visible, rows) * np.float32(SESSION_SHARE * coherence[0])
-    factors["surroundings"] = around
+    sessions = Sessions(units, rows)
+    about = sessions.by_words(match.places(units, visible))
+    if semantic is not None:
+        about = _mixed(weights, about, sessions.by_meaning(semantic[rows]))
+    factors["surroundings"] = surroundings(units, rows, direct, about, coherence=coherence[0], elsewhere=coherence[1])
     return factors
 
 
 def _direct(
     weights: Mapping[str, float], lexical: Values, semantic: Values | None, visible: Mask
 ) -> tuple[Rows, Values]:
-    """How much units match by themselves, and which do. What the caller may not see must not shine through its
+    """Which units match by themselves, and how much. What the caller may not see must not shine through its
     neighbours."""
-    direct = np.zeros(len(lexical), np.float32)
     matching = lexical > 0 if semantic is None else (lexical + semantic) > 0
     rows = np.flatnonzero(matching & visible)
+    return rows, lexical[rows] if semantic is None else _mixed(weights, lexical[rows], semantic[rows])
+
+
+def _mixed(weights: Mapping[str, float], lexical: Values, semantic: Values) -> Values:
+    """Words and meaning, as they weigh in the score."""
     share = np.float32(weights["lexical"] / (weights["lexical"] + weights["semantic"] or 1))
-    direct[rows] = lexical[rows] if semantic is None else lexical[rows] * share + semantic[rows] * (1 - share)
-    return rows, direct
+    return lexical * share + semantic * (1 - share)
 
 
 def _seeds(reads: Reads, caller: AgentFacts, units: Snapshot) -> list[int]:

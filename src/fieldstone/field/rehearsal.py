@@ -21,6 +21,7 @@ from fieldstone.ports.world import Clock
 from fieldstone.projections.vector_index import Floats
 from fieldstone.retrieval.candidates import Filter, candidates
 from fieldstone.retrieval.score import TYPE_IMPORTANCE
+from fieldstone.retrieval.semantic import Chance, by_chance
 from fieldstone.retrieval.sentences import sentences_of
 
 MOST_REQUESTS: Final = 50
@@ -42,7 +43,7 @@ class Rehearsed(NamedTuple):
 
     ranking: Ranking
     vector: Floats | None
-    by_chance: float
+    chance: Chance | None
     floor: float
     tops: Sequence[Top]
 
@@ -130,10 +131,10 @@ async def _rehearsed(reads: Reads, caller: AgentFacts, request: Attune, hint: st
     full = len(page.shown) >= request.scope.max_units
     floor = min((float(scores[shown.at]) for shown in page.shown), default=0.0) if full else -1.0
     vector = None if reads.meaning is None else await reads.embed(hint)
-    by_chance = 0.0
+    chance = None
     if vector is not None and reads.meaning is not None:
-        by_chance = min(0.99, max(0.0, float(reads.meaning.lie(units).mean @ vector)))
-    return Rehearsed(ranking, vector, by_chance, floor, tops)
+        chance = by_chance(units, reads.meaning, vector)
+    return Rehearsed(ranking, vector, chance, floor, tops)
 
 
 def _sentence(reads: Reads, ranking: Ranking, text: str) -> str:
@@ -159,7 +160,6 @@ def _worth(request: Rehearsed, terms: Collection[str], vector: Floats | None, co
 
 
 def _nearness(request: Rehearsed, vector: Floats | None) -> float:
-    if vector is None or request.vector is None:
+    if vector is None or request.vector is None or request.chance is None:
         return 0.0
-    similarity = float(np.dot(vector, request.vector))
-    return min(1.0, max(0.0, (similarity - request.by_chance) / (1 - request.by_chance)))
+    return float(request.chance.worth(np.dot(vector, request.vector)))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldstone.ports.text_index import Postings
-from fieldstone.projections.columns import NO_SESSION, Mask, Snapshot
+from fieldstone.projections.columns import Mask, Snapshot
 from fieldstone.projections.text_follower import TailUnit, Terms
 from fieldstone.retrieval.words import Query
 
@@ -70,17 +70,11 @@ class LexicalMatch:
         found = sum(weight for term, weight in self._weights.items() if term in terms)
         return min(1.0, found / self.total) if self._weights else 0.0
 
-    def session_shares(self, units: Snapshot, visible: Mask, rows: NDArray[np.int64]) -> Shares:
-        """For each of these rows how much of the query stands anywhere in its session; 0 for a unit of no session."""
-        sessions, at = np.unique(units.session[rows], return_inverse=True)
-        shares = np.zeros(len(sessions), np.float32)
-        for term, seqs in self._rows.items():
-            places = np.searchsorted(units.seq, seqs)
-            places = places[places < units.size]
-            told = np.isin(sessions, units.session[places[visible[places]]], kind=None)
-            shares[told] += np.float32(self._weights[term] / self.total)
-        shares[sessions == NO_SESSION] = 0
-        return shares[at]
+    def places(self, units: Snapshot, visible: Mask) -> list[NDArray[np.int64]]:
+        """For each word the visible rows in which it stands; none for one that nobody has used."""
+        rows = [np.searchsorted(units.seq, self._rows.get(term, _NONE)) for term in self._weights]
+        rows = [of_word[of_word < units.size] for of_word in rows]
+        return [of_word[visible[of_word]] for of_word in rows]
 
     def words_in(self, seqs: Sequence[int]) -> list[list[str]]:
         """The query's words that stand in each of these units, most telling first."""

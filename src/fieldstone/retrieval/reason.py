@@ -25,7 +25,7 @@ def explain(
     phrases = {
         "lexical": f"matches your hint on {_listed(hint_words)}",
         "semantic": "close in meaning to your hint",
-        "surroundings": "stands beside what matches your hint",
+        "surroundings": "stands among what matches your hint",
         "author": "your hint names its author",
         "interests": f"touches your interests: {_listed(interest_words)}"
         if interest_words

@@ -12,12 +12,13 @@ from fieldstone.retrieval.words import Analyze
 Values = NDArray[np.float32]
 
 # The one table of weights; a field may override it. Factors that a request cannot have (no hint, no task) drop out for
-# that request. What the hint says decides; the rest breaks ties, and ranks where there is no hint.
+# that request. What the hint says decides; the rest breaks ties, and ranks where there is no hint. Words and meaning
+# weigh the same: how much a model is to be trusted shows in what its similarities are worth (semantic.py).
 WEIGHTS: Final[Mapping[str, float]] = {
     "lexical": 0.45,
-    "semantic": 0.20,
+    "semantic": 0.45,
     "surroundings": 0.35,
-    "author": 0.055,
+    "author": 0.08,
     "interests": 0.12,
     "task": 0.12,
     "proximity": 0.10,
