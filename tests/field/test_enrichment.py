@@ -13,6 +13,7 @@ from fieldstone.field.field import LocalField
 from fieldstone.testing import KEY
 from tests.field.fields import opened, staffed, waiting
 from tests.messages import accepted, attune, attuned, join, record, retract
+from tests.requirements import requirement
 from tests.scripted import Rows, ScriptedEmbedder, eventually
 
 LONG_MS = 3_600_000
@@ -94,6 +95,22 @@ async def test_new_units_go_before_those_that_are_made_up_for() -> None:
     assert any("new note" in text for text in embedder.calls[1])
     await none_waits(field)
     assert sum(len(call) for call in embedder.calls) == 41
+    await field.close()
+
+
+@requirement("akashik:enrichment:turns")
+async def test_a_model_that_answers_on_the_spot_lets_others_have_their_turn() -> None:
+    store = MemoryStore(KEY)
+    field = await staffed(store=store)
+    for number in range(40):
+        await accepted(field, record("ada", f"Old note {number}."))
+    await field.close()
+    field = await opened(ScriptedEmbedder(most_at_once=1), store=store, seed=2)
+    seen: list[list[int]] = []
+    while seen[-1:] != [[0]]:
+        await asyncio.sleep(0)
+        seen.append(await waiting(field))
+    assert len(seen) >= 20
     await field.close()
 
 

@@ -1,11 +1,12 @@
 """The default embedder: sums of word vectors."""
 
+import asyncio
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from safetensors.numpy import load
@@ -22,12 +23,17 @@ TOKENIZER = read_package_file(static.PACKAGE, static.TOKENIZER, sha256=static.TO
 
 
 @cache
+def embedder() -> StaticEmbedder:
+    return StaticEmbedder()
+
+
+@cache
 def word_vectors() -> WordVectors:
     return WordVectors()
 
 
 def rows(texts: list[str]) -> NDArray[np.float32]:
-    return word_vectors().vectors(texts)
+    return asyncio.run(embedder().embed(texts))
 
 
 def test_a_row_is_the_direction_of_its_tokens_less_the_mean_of_all() -> None:
@@ -36,6 +42,16 @@ def test_a_row_is_the_direction_of_its_tokens_less_the_mean_of_all() -> None:
     cut = Tokenizer.from_str(TOKENIZER.decode()).encode(text, add_special_tokens=False)
     expected = (tokens - tokens.mean(axis=0))[cut.ids].sum(axis=0)
     assert np.allclose(rows([text])[0], expected / np.linalg.norm(expected), atol=1e-4)
+
+
+@given(st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from("ab'’_-. ")), max_size=300))
+@example("rock'n'roll 'quoted' it’s x_y " + "z" * 70 + " " + "q" * 64 + "'" + "r" * 70)
+@example(" ".join(f"{number:x}" for number in range(2 * static.LEARNT_AT_ONCE)))
+def test_a_row_is_the_direction_of_the_words_that_the_pattern_finds(text: str) -> None:
+    words = static._WORD.findall(text.lower())
+    expected = word_vectors().spell(words).sum(axis=0, dtype=np.float64)
+    length = np.linalg.norm(expected)
+    assert np.allclose(rows([text])[0], expected / (length if words else 1), atol=1e-4)
 
 
 @pytest.mark.parametrize("same", ["RIVALS charge 40 euros", "rivals\ncharge\t40   euros", "«Rivals» charge: 40 euros!"])
@@ -65,11 +81,36 @@ def test_more_words_than_are_kept_change_no_row(monkeypatch: pytest.MonkeyPatch)
     texts = [f"alpha {number} beta {number * 7919:x}" for number in range(200)]
     expected = rows(texts)
     monkeypatch.setattr(static, "KNOWN_WORDS", 150)
-    words = WordVectors()
-    sums = [words.sums([text.split()])[0] for text in [*texts, *texts]]
-    assert len(words._numbers) <= 150
-    found = np.array(sums) / np.linalg.norm(sums, axis=1, keepdims=True)
-    assert np.allclose(found, np.concatenate([expected, expected]), atol=1e-5)
+    forgetful = StaticEmbedder()
+    found = [asyncio.run(forgetful.embed([text]))[0] for text in [*texts, *texts]]
+    assert np.array_equal(found, np.concatenate([expected, expected]))
+
+
+async def test_few_new_words_are_learnt_on_the_spot_and_many_are_not() -> None:
+    fresh = StaticEmbedder()
+    await fresh.embed([])
+    few, many = ([f"word{number}" for number in range(static.LEARNT_ON_THE_SPOT + more)] for more in (0, 1))
+    with pytest.raises(StopIteration):  # it comes to its end without waiting for anything
+        fresh.embed([" ".join(few)]).send(None)
+    fresh = StaticEmbedder()
+    await fresh.embed([])
+    learning = asyncio.create_task(fresh.embed([" ".join(many)]))
+    await asyncio.sleep(0)
+    assert not learning.done()
+    await learning
+    await fresh.close()
+
+
+async def test_callers_that_learn_and_forget_at_the_same_time_get_their_own_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = [" ".join(f"{number * step:x}" for number in range(100)) for step in (3, 5, 7, 3)]
+    expected = np.concatenate([await StaticEmbedder().embed([text]) for text in texts])
+    monkeypatch.setattr(static, "KNOWN_WORDS", 150)
+    forgetful = StaticEmbedder()
+    found = await asyncio.gather(*(forgetful.embed([text]) for text in texts))
+    assert np.array_equal(np.concatenate(found), expected)
+    await forgetful.close()
 
 
 def test_a_piece_never_holds_more_words_than_are_kept() -> None:

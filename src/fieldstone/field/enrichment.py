@@ -31,6 +31,10 @@ class _Waiter(NamedTuple):
     missing: set[int]
     over: asyncio.Future[None]
 
+    def let_go(self) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
+
 
 class Enrichment:
     """One model's vectors, kept in step with the units. `enriched` is told of units that were late."""
@@ -88,7 +92,8 @@ class Enrichment:
     async def enrich(self, texts: Mapping[int, str], timeout_ms: float) -> set[int]:
         """Embed these units; which of them have no vector when the time is over. They get one later, by themselves."""
         self._fresh.update(texts)
-        await asyncio.wait([self._warming], timeout=LOADING_MS / 1e3)  # loading is not the model's slowness
+        if not self._warming.done():  # loading is not the model's slowness
+            await asyncio.wait([self._warming], timeout=LOADING_MS / 1e3)
         if not (self.failing or self._stuck):
             self._start()
             await self._embedded(texts.keys() & self._fresh.keys(), timeout_ms)
@@ -170,15 +175,18 @@ class Enrichment:
             self._pause_ms = 0
             self._most_at_once = min(self._most_at_once * 2, self.embedder.most_at_once)
             self._done(self._under_way)
+            if self.behind:
+                await asyncio.sleep(0)  # a quick model answers on the spot, and others are to have their turn
 
     @property
     def _stuck(self) -> bool:
         return self._task is not None and asyncio.get_running_loop().time() - self._since_s > STUCK_MS / 1e3
 
     async def _texts(self, batch: Mapping[int, str | None]) -> dict[int, str]:
-        stored = await self._state.store.texts.get([seq for seq, text in batch.items() if text is None])
-        read = {seq: decode_texts(each.body, UnitTexts).content for seq, each in stored.items()}
-        said = {seq: read[seq] if text is None else text for seq, text in batch.items() if text or seq in read}
+        said = {seq: text for seq, text in batch.items() if text is not None}
+        if len(said) < len(batch):
+            stored = await self._state.store.texts.get([seq for seq in batch if seq not in said])
+            said |= {seq: decode_texts(each.body, UnitTexts).content for seq, each in stored.items()}
         return await self._embeddable(said)
 
     async def _embeddable(self, said: Mapping[int, str]) -> dict[int, str]:
@@ -207,8 +215,8 @@ class Enrichment:
             self._backlog.pop(seq, None)
         for waiter in self._waiters:
             waiter.missing.difference_update(batch)
-            if not waiter.missing and not waiter.over.done():
-                waiter.over.set_result(None)
+            if not waiter.missing:
+                waiter.let_go()
         if late:
             self._enriched(late)
 
@@ -216,16 +224,20 @@ class Enrichment:
         """Return when these have their vectors, or the time is over, or the model failed."""
         if not units:
             return
-        waiter = _Waiter(units, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        waiter = _Waiter(units, loop.create_future())
         self._waiters.append(waiter)
-        await asyncio.wait([waiter.over], timeout=timeout_ms / 1e3)
-        self._waiters.remove(waiter)
+        timer = loop.call_later(timeout_ms / 1e3, waiter.let_go)
+        try:
+            await waiter.over
+        finally:
+            timer.cancel()
+            self._waiters.remove(waiter)
 
     def _let_go(self) -> None:
         """Nobody waits for a model that has just failed."""
         for waiter in self._waiters:
-            if not waiter.over.done():
-                waiter.over.set_result(None)
+            waiter.let_go()
 
     def _back_off(self) -> None:
         """It is tried again after a while: with fewer units, and with others first, in case it was one of these."""

@@ -34,8 +34,8 @@ class Embedder(Protocol):
         """One row of unit length for each text, in their order, or `EmbeddingFailed` and no row at all.
 
         A text that has nothing to embed gets a row of zeros; a very long one is embedded by its beginning. A text's
-        row does not depend on the other texts of the call. The event loop goes on meanwhile. The first call also loads
-        the model, if only with no texts at all.
+        row does not depend on the other texts of the call. The event loop goes on meanwhile: no turn of it takes more
+        than a millisecond or so. The first call also loads the model, if only with no texts at all.
         """
         ...
 

@@ -41,20 +41,23 @@ def quantize(vectors: Floats) -> tuple[Floats, Codes]:
     if not np.isfinite(vectors).all():
         raise ValueError("a vector has numbers that are not finite")
     largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
-    codes = np.rint(_divided(vectors, largest) * np.float32(LARGEST_CODE)).astype(np.int8)
-    lengths = np.sqrt(np.square(codes, dtype=np.float32).sum(axis=1))
-    return _divided(np.ones_like(lengths), lengths), codes
+    # Not `_divided`, which is for queries: looking at each number whether to divide it takes three times as long.
+    whole = np.rint(vectors / np.where(largest > 0, largest, np.float32(1)) * np.float32(LARGEST_CODE))
+    lengths = np.sqrt(np.vecdot(whole, whole))
+    return _divided(np.ones_like(lengths), lengths), whole.astype(np.int8)
 
 
 class VectorIndex:
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
         self._segments: list[_Segment] = []
+        self._end = 0  # after the last row that was ever given
         self._centre: Floats | None = None  # while the rows are few enough to be rated all, signs are of no use
 
     def put(self, rows: Rows, scales: Floats, codes: Codes) -> None:
         """These units have these vectors from now on. No row may come twice."""
-        self._grow_to(int(rows.max(initial=-1)) + 1)
+        self._end = max(self._end, int(rows.max(initial=-1)) + 1)
+        self._grow_to(self._end)
         if self._centre is None:
             self._find_centre(scales, codes)
         for segment, local, places in _by_segment(self._segments, rows):
@@ -107,6 +110,8 @@ class VectorIndex:
 
     def _find_centre(self, scales: Floats, codes: Codes) -> None:
         """From what is there and what comes, once that is enough. What is there gets its signs before anyone asks."""
+        if self._end <= RATED_LEAST:
+            return
         known = _rows_in(self._segments, None)
         if len(known) + len(codes) <= RATED_LEAST:
             return
@@ -117,9 +122,12 @@ class VectorIndex:
             self._sign(segment, local)
 
     def _sign(self, segment: "_Segment", local: Rows) -> None:
-        if self._centre is not None:
-            vectors = segment.codes[local] * segment.scales[local, np.newaxis]
-            segment.signs[:, local] = _sign_words(vectors > self._centre).T
+        if self._centre is None:
+            return
+        for first in range(0, len(local), RATED_AT_ONCE):
+            some = local[first : first + RATED_AT_ONCE]
+            vectors = segment.codes[some] * segment.scales[some, np.newaxis]
+            segment.signs[:, some] = _sign_words(vectors > self._centre).T
 
     def _grow_to(self, size: int) -> None:
         while len(self._segments) * SEGMENT_ROWS < size:
@@ -216,9 +224,9 @@ def _least(rows: Rows, distances: NDArray[np.uint16], most: int) -> Rows:
 
 def _sign_words(positive: NDArray[np.bool_]) -> Words:
     """Bits in words, along the last axis; what the last word has too many is 0."""
-    missing = -positive.shape[-1] % WORD_BITS
-    padding = [(0, 0)] * (positive.ndim - 1) + [(0, missing)]
-    return np.packbits(np.pad(positive, padding), axis=-1, bitorder="little").view(np.uint64)
+    if missing := -positive.shape[-1] % WORD_BITS:
+        positive = np.pad(positive, [(0, 0)] * (positive.ndim - 1) + [(0, missing)])
+    return np.packbits(positive, axis=-1, bitorder="little").view(np.uint64)
 
 
 def _weight_words(query: Floats) -> Words:

@@ -1,36 +1,34 @@
 """A model in this process: loaded at its first call, in a thread of its own. A server does not wait for it."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from fieldstone.backends.models.worker import Worker
 from fieldstone.ports.embedder import EmbeddingModel
 
-
-class Loaded(Protocol):
-    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of unit length for each text."""
-        ...
+L = TypeVar("L")
 
 
-class LocalEmbedder:
-    def __init__(self, model: EmbeddingModel, most_at_once: int, load: Callable[[], Loaded]) -> None:
+class LocalEmbedder(Generic[L]):
+    """What all of them have; how they embed is their own."""
+
+    def __init__(self, model: EmbeddingModel, most_at_once: int, load: Callable[[], L]) -> None:
         self.model = model
         self.most_at_once = most_at_once
-        self._load = load
-        self._loaded: Loaded | None = None
         self._worker = Worker()
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return await self._worker.run(lambda: self._embed(texts))
+        self._load = load
+        self._loaded: L | None = None
 
     async def close(self) -> None:
         await self._worker.close()
 
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def _ready(self) -> L:
+        """The loaded model. What failed to load is tried again."""
+        self._worker.check_open()
+        return await self._worker.run(self._load_once) if self._loaded is None else self._loaded
+
+    def _load_once(self) -> L:
+        """In the thread, which does one thing at a time: what several wait for is loaded once."""
         if self._loaded is None:
             self._loaded = self._load()
-        return self._loaded.vectors(texts)
+        return self._loaded

@@ -23,9 +23,13 @@ MOST_AT_ONCE: Final = 16  # about 100 ms of work
 ERRORS_ONLY: Final = 3  # onnxruntime's log level
 
 
-class OnnxEmbedder(LocalEmbedder):
+class OnnxEmbedder(LocalEmbedder["Granite"]):
     def __init__(self) -> None:
         super().__init__(EmbeddingModel("onnx/granite-30m", DIMENSION), MOST_AT_ONCE, lambda: Granite(read_pack()))
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        granite = await self._ready()
+        return await self._worker.run(lambda: granite.vectors(texts))
 
 
 class Granite:

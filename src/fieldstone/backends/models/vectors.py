@@ -11,8 +11,8 @@ TEXT_CHARS_MAX: Final = 8_000
 
 def unit_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Every row with length one; a row of zeros stays as it is."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: NDArray[np.float32] = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    lengths = np.sqrt(np.vecdot(rows, rows))[:, np.newaxis]
+    unit: NDArray[np.float32] = np.divide(rows, np.where(lengths > 0, lengths, np.float32(1)))
     return unit
 
 

@@ -15,9 +15,12 @@ class Worker:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-embed")
         self._closed = False
 
-    async def run(self, job: Callable[[], T]) -> T:
+    def check_open(self) -> None:
         if self._closed:
             raise EmbeddingFailed("The embedder is closed.")
+
+    async def run(self, job: Callable[[], T]) -> T:
+        self.check_open()
         return await asyncio.get_running_loop().run_in_executor(self._thread, job)
 
     async def close(self) -> None:

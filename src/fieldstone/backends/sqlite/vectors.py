@@ -129,9 +129,12 @@ def _merge(writer: apsw.Connection, model: StoredModel, batch: Quantized) -> int
     span = Span(model.number)
     written = 0
     for position, part in _by_position(span, _last_of_each(batch)):
-        held = _joined(_get(writer, position), model.dimension)
-        both = Quantized(*(np.concatenate([before, new]) for before, new in zip(held, part, strict=True)))
-        _put(writer, position, _last_of_each(both))
+        if blocks := _get(writer, position):
+            held = _joined(blocks, model.dimension)
+            both = Quantized(*(np.concatenate([before, new]) for before, new in zip(held, part, strict=True)))
+            _put(writer, position, _last_of_each(both))
+        else:
+            _put(writer, position, part)
         written += 1
     return written
 
