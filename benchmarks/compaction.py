@@ -25,7 +25,8 @@ UNITS = 30_000
 LARGE_UNITS = 100_000
 AT_ONCE = 256
 BARE_AT_ONCE = 1_000
-PROBES = 400
+QUIET_S = 5.0
+PAUSE_S = 0.005
 OPERATOR = "operator"
 BARS: dict[Strategy, float] = {"archive": 0.5, "purge": 0.5}
 SUMMARIZED_PER_S_MIN = 2_000.0
@@ -56,13 +57,8 @@ async def _rates(report: Report, work_dir: Path) -> None:
 
 async def _waits(report: Report, work_dir: Path, units: int) -> None:
     field = await _filled(work_dir / "waits.db", units)
-    quiet = [await _probe(field, at) for at in range(PROBES)]
-    compacting = asyncio.ensure_future(_compact(field, "archive", None))
-    busy: list[float] = []
-    while not compacting.done():
-        busy.append(await _probe(field, len(busy)))
-        await asyncio.sleep(0.005)
-    await compacting
+    quiet = await _probes(field, asyncio.ensure_future(asyncio.sleep(QUIET_S)))
+    busy = await _probes(field, asyncio.ensure_future(_compact(field, "archive", None)))
     name = f"RECORD p99 while {units:,} units are archived"
     report.add(
         Figure(
@@ -107,6 +103,16 @@ async def _compact(field: LocalField, strategy: Strategy, session: str | None) -
     answer = await field.send(Message("COMPACT", OPERATOR, Compact(strategy, wanted, verify=False)))
     assert isinstance(answer, Compacted)
     return answer
+
+
+async def _probes(field: LocalField, meanwhile: asyncio.Future[object]) -> list[float]:
+    """RECORDs at the same pace, as long as something else goes on: after a pause each one is slower than in a row."""
+    taken: list[float] = []
+    while not meanwhile.done():
+        taken.append(await _probe(field, len(taken)))
+        await asyncio.sleep(PAUSE_S)
+    await meanwhile
+    return taken
 
 
 async def _probe(field: LocalField, at: int) -> float:

@@ -1,8 +1,9 @@
 """RECORD: durable writes against the same rows written bare.
 
-Bare means: the rows that our run left in the store, inserted into the same tables by a plain loop on one connection
-with the same settings (WAL, synchronous=FULL), 100 RECORDs a commit, with everything prepared beforehand. What a bare
-loop does not do, ours leaves out there too: no vectors, no looking for conflicts. What these cost is measured apart.
+Bare means: the rows that our run left, inserted into the same tables by a plain loop, 100 RECORDs a commit, with
+everything prepared beforehand (`bare_rows`). A RECORD leaves rows in the store and, a little later, in the full-text
+table beside it; the loop writes as many of those as our run had when it was over. What a bare loop does not do, ours
+leaves out there too: no vectors, no looking for conflicts. What these cost is measured apart.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from pydoc_data.topics import topics
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-import apsw
-
+from benchmarks.bare_rows import seconds_one_by_one, seconds_together
 from benchmarks.corpus import AGENTS, Row, rows
 from benchmarks.fields import WORDS_ONLY, Given, field_with
 from benchmarks.figures import Figure, Report, median_rate
@@ -29,9 +29,13 @@ from fieldstone import Agent
 RECORDS = 20_000
 SEQUENTIAL = 1_000
 ROUNDS = 3
-ROWS_A_COMMIT = 100
-TABLES = ("log", "texts", "units", "replies")
 STATIC_SHARE_MIN = 0.6  # of the rate without vectors
+# What ours is compared with, and the bar.
+BARE: Final = {
+    "the same rows bare, 100 a commit": 0.5,
+    "the same rows by executemany": None,
+    "the same rows bare, without those of the full-text table": None,
+}
 
 EMBEDDED: Given = {"embedder": "static", "detect_conflicts": False}
 AS_BY_DEFAULT: Given = {}
@@ -45,37 +49,45 @@ class Rates(NamedTuple):
     by_default: float
 
 
+class Ran(NamedTuple):
+    seconds: float
+    indexed: int  # RECORDs that were in the full-text table when the last one was answered
+
+
 def measure_record(report: Report, work_dir: Path) -> Rates:
     data = list(rows(RECORDS))
-    ours: dict[bool, list[tuple[int, float]]] = {True: [], False: []}
-    bare: dict[bool, list[tuple[int, float]]] = {True: [], False: []}
-    many: dict[bool, list[tuple[int, float]]] = {True: [], False: []}
-    alone: list[tuple[int, float]] = []
-    bare_alone: list[tuple[int, float]] = []
+    runs: dict[tuple[bool, str], list[tuple[int, float]]] = {}
     for _, with_ids in itertools.product(range(ROUNDS), (True, False)):
         with tempfile.TemporaryDirectory(dir=work_dir) as directory:
-            store = Path(directory) / "ours.db"
-            ours[with_ids].append((RECORDS, asyncio.run(_together(store, data, WORDS_ONLY, with_ids=with_ids))))
-            bare[with_ids].append((RECORDS, _bare(store, Path(directory) / "bare.db", at_once=False)))
-            many[with_ids].append((RECORDS, _bare(store, Path(directory) / "many.db", at_once=True)))
-            if not with_ids:
-                alone.append((SEQUENTIAL, asyncio.run(_alone(store, data[:SEQUENTIAL]))))
-                bare_alone.append((SEQUENTIAL, _bare_one_row(store, Path(directory) / "one.db")))
+            for what, seconds in _against_bare(Path(directory), data, with_ids=with_ids):
+                runs.setdefault((with_ids, what), []).append((RECORDS, seconds))
     for with_ids, what in ((True, "RECORD, 64 agents, remembered by id"), (False, "RECORD, 64 agents, no message id")):
-        rate, limit = median_rate(ours[with_ids]), median_rate(bare[with_ids])
-        report.add(Figure(what, rate, "/s", "the same rows bare, 100 a commit", limit, 0.5))
-        report.add(Figure(what, rate, "/s", "the same rows by executemany", median_rate(many[with_ids])))
-    report.add(
-        Figure(
-            "RECORD, one after the other",
-            median_rate(alone),
-            "/s",
-            "bare one-row commits",
-            median_rate(bare_alone),
-            0.5,
-        )
-    )
-    return Rates(median_rate(ours[True]), _measure_vectors_cost(report, work_dir, data))
+        rate = median_rate(runs[with_ids, "ours"])
+        for against, bar in BARE.items():
+            report.add(Figure(what, rate, "/s", against, median_rate(runs[with_ids, against]), bar))
+    _measure_alone(report, work_dir, data[:SEQUENTIAL])
+    return Rates(median_rate(runs[True, "ours"]), _measure_vectors_cost(report, work_dir, data))
+
+
+def _against_bare(directory: Path, data: Sequence[Row], *, with_ids: bool) -> Iterator[tuple[str, float]]:
+    store = directory / "ours.db"
+    ours = asyncio.run(_together(store, data, WORDS_ONLY, with_ids=with_ids))
+    yield "ours", ours.seconds
+    every, by_many, stored = BARE
+    yield every, seconds_together(store, directory / "every.db", RECORDS, indexed=ours.indexed)
+    yield by_many, seconds_together(store, directory / "many.db", RECORDS, indexed=ours.indexed, at_once=True)
+    yield stored, seconds_together(store, directory / "stored.db", RECORDS)
+
+
+def _measure_alone(report: Report, work_dir: Path, data: Sequence[Row]) -> None:
+    alone, bare = [], []
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory(dir=work_dir) as directory:
+            store = Path(directory) / "ours.db"
+            alone.append((SEQUENTIAL, asyncio.run(_alone(store, data))))
+            bare.append((SEQUENTIAL, seconds_one_by_one(store, Path(directory) / "one.db", SEQUENTIAL)))
+    rate, limit = median_rate(alone), median_rate(bare)
+    report.add(Figure("RECORD, one after the other", rate, "/s", "bare one-row commits", limit, 0.5))
 
 
 def _measure_vectors_cost(report: Report, work_dir: Path, data: Sequence[Row]) -> float:
@@ -91,8 +103,8 @@ def _measure_vectors_cost(report: Report, work_dir: Path, data: Sequence[Row]) -
     runs: dict[str, list[tuple[int, float]]] = {name: [] for name in ways}
     for _, (name, (given, texts)) in itertools.product(range(ROUNDS), ways.items()):
         with tempfile.TemporaryDirectory(dir=work_dir) as directory:
-            seconds = asyncio.run(_together(Path(directory) / "ours.db", texts, given, with_ids=True))
-            runs[name].append((RECORDS, seconds))
+            ran = asyncio.run(_together(Path(directory) / "ours.db", texts, given, with_ids=True))
+            runs[name].append((RECORDS, ran.seconds))
     without, *others = ways
     limit = median_rate(runs[without])
     for name in others:
@@ -118,7 +130,7 @@ def _in_english(data: Sequence[Row]) -> Iterator[Row]:
         )
 
 
-async def _together(store: Path, data: Sequence[Row], given: Given, *, with_ids: bool) -> float:
+async def _together(store: Path, data: Sequence[Row], given: Given, *, with_ids: bool) -> Ran:
     async with field_with(store, given) as field:
         agents = [await field.agent(f"agent-{at}", role="worker", authority=10) for at in range(AGENTS)]
         await _record(agents[0], data[0], None)  # the redaction rules are loaded
@@ -130,7 +142,10 @@ async def _together(store: Path, data: Sequence[Row], given: Given, *, with_ids:
 
         started = time.perf_counter()
         await asyncio.gather(*(work(agent, data[at::AGENTS]) for at, agent in enumerate(agents)))
-        return time.perf_counter() - started
+        seconds = time.perf_counter() - started
+        status = await field.status()
+        names = status.log_entries - len(data)  # agents and sessions, which the text index does not hold
+        return Ran(seconds, max(0, status.text_index_position - names))
 
 
 async def _alone(store: Path, data: Sequence[Row]) -> float:
@@ -153,52 +168,3 @@ async def _record(agent: Agent, row: Row, message_id: str | None) -> None:
         session_id=row.session,
         id=message_id,
     )
-
-
-def _bare(store: Path, path: Path, *, at_once: bool) -> float:
-    source, target = _copy_schema(store, path)
-    found = {table: list(source.execute(f"SELECT * FROM {table} ORDER BY 1")) for table in TABLES}
-    inserts = {table: _insert(table, table_rows[0]) for table, table_rows in found.items() if table_rows}
-    started = time.perf_counter()
-    for first in range(0, RECORDS, ROWS_A_COMMIT):
-        target.execute("BEGIN IMMEDIATE")
-        for table, insert in inserts.items():
-            batch = found[table][first : first + ROWS_A_COMMIT]
-            if at_once:
-                target.executemany(insert, batch)
-            else:
-                for row in batch:
-                    target.execute(insert, row)
-        target.execute("COMMIT")
-    seconds = time.perf_counter() - started
-    source.close()
-    target.close()
-    return seconds
-
-
-def _bare_one_row(store: Path, path: Path) -> float:
-    source, target = _copy_schema(store, path)
-    found = list(source.execute("SELECT * FROM log ORDER BY 1 LIMIT ?", (SEQUENTIAL,)))
-    insert = _insert("log", found[0])
-    started = time.perf_counter()
-    for row in found:
-        target.execute("BEGIN IMMEDIATE")
-        target.execute(insert, row)
-        target.execute("COMMIT")
-    seconds = time.perf_counter() - started
-    source.close()
-    target.close()
-    return seconds
-
-
-def _copy_schema(store: Path, path: Path) -> tuple[apsw.Connection, apsw.Connection]:
-    source, target = apsw.Connection(str(store)), apsw.Connection(str(path))
-    target.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL")
-    ours = "sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"  # SQLite makes its own tables by itself
-    for (statement,) in source.execute(f"SELECT sql FROM sqlite_schema WHERE {ours} ORDER BY rowid"):
-        target.execute(statement)
-    return source, target
-
-
-def _insert(table: str, row: Sequence[object]) -> str:
-    return f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})"

@@ -90,10 +90,12 @@ LEAST: Final[dict[Route, int]] = {
     ("GET", "/"): 0,
     ("GET", "/v1/subscriptions/{id}/events"): 2,
     ("GET", "/v1/subscriptions/{id}/ws"): 2,
+    ("GET", "/v1/compactions"): 6,  # as each of them
     ("GET", "/v1/compactions/{id}"): 6,
     ("DELETE", "/v1/compactions/{id}"): 6,
     ("GET", "/v1/compactions/{id}/events"): 6,
     ("POST", "/v1/restore"): 6,
+    ("GET", "/v1/guards"): 6,  # §9 does not name it: a compaction, 6, tells of guards too
     ("PUT", "/v1/units/{id}/hold"): 8,
     ("DELETE", "/v1/units/{id}/hold"): 8,
     ("PUT", "/v1/units/{id}/pin"): 6,

@@ -48,7 +48,9 @@ def test_since_takes_an_id_and_a_time_too(night: None) -> None:
     assert told("--since", events[1]["id"]) == events[2:]
     assert told("--since", "2020-01-01T00:00:00Z") == events
     assert told("--since", "2999-01-01T00:00:00Z") == []
-    assert "since must be a cursor, or a time" in refused("events", "--since", "yesterday", "--db", "team.db")
+    told_why = refused("events", "--since", "yesterday", "--db", "team.db")
+    assert "since must be a cursor, or a time" in told_why
+    assert "--since 24h" in told_why
 
 
 def test_a_list_that_was_cut_says_how_it_goes_on(night: None) -> None:

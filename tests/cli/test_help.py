@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import click
 import pytest
@@ -53,6 +54,10 @@ def test_a_commands_line_in_the_list_is_how_its_own_help_begins(name: str) -> No
     assert command.name == name
 
 
+def test_every_command_can_answer_in_json() -> None:
+    assert [" ".join(path) for path, command in commands(cli) if "--json" not in options(command)] == []
+
+
 def test_version_is_one_line() -> None:
     assert done("--version").startswith("fieldstone 0.")
 
@@ -66,6 +71,22 @@ def test_an_unknown_command_is_a_usage_error() -> None:
 def test_python_dash_m_and_the_reference_use_the_same_name() -> None:
     assert process("--help").stdout.startswith("Usage: fieldstone [OPTIONS]")
     assert "Usage: fieldstone config show [OPTIONS]" in cli_reference()
+
+
+def commands(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """All that are no groups, with the words that call them."""
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from commands(found, *path, name)
+
+
+def options(command: click.Command) -> set[str]:
+    return {option for parameter in command.params for option in parameter.opts}
 
 
 def loaded(import_times: str) -> set[str]:

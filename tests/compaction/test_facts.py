@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from fieldstone.compaction.facts import facts_in
 
@@ -50,7 +51,7 @@ def test_dates_are_days_months_and_what_is_seen_from_a_day(text: str, dates: lis
 
 @given(text=st.text(max_size=200))
 def test_every_fact_is_a_word_that_carries_meaning_and_stands_once(text: str) -> None:
-    words, *facts = facts_in(text)
+    words, *facts = astuple(facts_in(text))
     assert len(words) == len(set(words))
     for each in facts:
         assert len(each) == len(set(each))

@@ -135,14 +135,14 @@ class TestSqlite(AccessStoreTests):
         access.close()
 
     def test_a_running_process_sees_what_another_writes_at_once(self, tmp_path: Path, access: AccessStore) -> None:
-        before = access.version()
+        before, seen = access.version(), _numbers(access)
         with _writer(tmp_path / "field.db", first=1) as told:
             for number in range(1, WRITES_BEFORE_KILL):
                 assert next(told) == number
                 version = access.version()
-                assert version != before
-                assert number in _numbers(access)
-                before = version
+                assert version != before or number in seen  # the writer does not wait: it may be ahead of what it told
+                before, seen = version, _numbers(access)
+                assert number in seen
 
     def test_a_writer_that_is_killed_loses_nothing_it_told_of_and_leaves_nothing_half(
         self, tmp_path: Path, open_access: OpenAccess

@@ -29,6 +29,8 @@ from fieldstone.core.events import (
     ReasonText,
     RetentionSet,
     RetentionTexts,
+    SecretChanged,
+    SecretTexts,
     SessionCreated,
     SessionJoined,
     SessionLeft,
@@ -229,6 +231,16 @@ FIRST_VERSION: Final[dict[str, tuple[Sample, ...]]] = {
             RetentionTexts((CleanText('{"name":"aged","strategy":"archive","max_age":"30d"}'),)),
         ),
         Sample(Entry(9, 5, AT_MS, RetentionSet(policies=0), TEXT_HASH), RetentionTexts()),
+    ),
+    "secret.changed": (
+        Sample(
+            Entry(9, 5, AT_MS, SecretChanged(change="registered", of="run", credential=KEY_ID), TEXT_HASH),
+            SecretTexts(CleanText("db-password"), CleanText("run-1")),
+        ),
+        Sample(
+            Entry(9, 5, AT_MS, SecretChanged(change="dropped", of="tenant"), TEXT_HASH),
+            SecretTexts(CleanText("db-password")),
+        ),
     ),
     "access.refused": (
         Sample(Entry(9, 5, AT_MS, AccessRefused(asked="RECORD", code="FORBIDDEN"))),

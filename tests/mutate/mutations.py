@@ -12,6 +12,7 @@ from tests.mutate.plane_mutations import PLANES
 
 REDACTION: Final = "tests/protocol/test_redaction.py"
 SCRUBBING: Final = "tests/protocol/test_scrubbing.py"
+REGISTRY: Final = "tests/field/test_registry.py"
 SWEEP: Final = "tests/protocol/test_sweep.py"
 SPLIT: Final = "tests/protocol/test_split_secrets.py"
 SWEPT: Final = "tests/field/test_sweeping.py"
@@ -96,15 +97,15 @@ RECORD: Final = (
         "record-evidence",
         "the cleaning of a unit's evidence",
         "field/record.py",
-        "evidence=tuple(islice(rest, len(confidence.evidence))),",
-        "evidence=(tuple(islice(rest, len(confidence.evidence))), tuple(confidence.evidence))[1],",
+        "evidence=tuple(islice(rest, len(confidence.evidence)))",
+        "evidence=(tuple(islice(rest, len(confidence.evidence))), tuple(confidence.evidence))[1]",
     ),
     _bypassed(
         "record-assumptions",
         "the cleaning of a unit's assumptions",
         "field/record.py",
-        "assumptions=tuple(islice(rest, len(confidence.assumptions))),",
-        "assumptions=(tuple(islice(rest, len(confidence.assumptions))), tuple(confidence.assumptions))[1],",
+        "assumptions=tuple(islice(rest, len(confidence.assumptions)))",
+        "assumptions=(tuple(islice(rest, len(confidence.assumptions))), tuple(confidence.assumptions))[1]",
     ),
     _bypassed(
         "record-descriptions",
@@ -172,7 +173,7 @@ COMPACTION: Final = (
     Mutation(
         "compact-reason",
         "the cleaning of COMPACT's reason",
-        "field/compact.py",
+        "field/compaction_record.py",
         "ReasonText(clean[0])",
         'ReasonText(self._request.reason or "")',
         (f"{SCRUBBING}::test_the_reason_of_a_compaction_is_kept_without_its_secret",),
@@ -180,7 +181,7 @@ COMPACTION: Final = (
     Mutation(
         "policy-reason",
         "the cleaning of the reason of a run by a policy",
-        "field/compact.py",
+        "field/compaction_record.py",
         "ReasonText(reason)",
         "ReasonText(self.texts()[0])",
         (f"{SCRUBBING}::test_the_reason_of_a_run_by_a_policy_is_kept_without_a_late_secret",),
@@ -243,6 +244,22 @@ IDS: Final = (
         '("session", session)',
         '("session", "unchecked")',
         (f"{SCRUBBING}::test_a_retention_policy_with_a_secret_in_place_of_a_name_is_refused",),
+    ),
+    Mutation(
+        "secret-name",
+        "the cleaning of a known secret's name, on record",
+        "field/registry.py",
+        "SecretTexts(name,",
+        "SecretTexts(self.texts()[0],",
+        (f"{REGISTRY}::test_a_name_that_looks_like_a_secret_is_rewritten_on_record",),
+    ),
+    Mutation(
+        "secret-holder",
+        "the cleaning of the user or run that a known secret belongs to, on record",
+        "field/registry.py",
+        ", holder))",
+        ", None if holder is None else self.texts()[1]))",
+        (f"{REGISTRY}::test_a_name_that_looks_like_a_secret_is_rewritten_on_record",),
     ),
 )
 
@@ -541,7 +558,7 @@ WRITER: Final = (
         "writer-trails",
         "the search for secrets that are split over entries",
         "field/writer.py",
-        "clean, trails = await self._trails.follow(harness, work.message, asked.texts, clean)",
+        "clean, trails = await self._trails.follow(harness, work.message, texts, clean)",
         "pass",
         (OVER_ENTRIES,),
     ),

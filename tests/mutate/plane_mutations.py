@@ -71,6 +71,16 @@ NAMES: Final = (
 
 STREAMS: Final = (
     Mutation(
+        "stream-sent-again",
+        "the cleaning of what is stored before it is compared with a request that is sent again",
+        "planes/streams.py",
+        "clean_words(self.harness, events))",
+        "events)",
+        (
+            "tests/planes/test_sweeping.py::test_an_append_is_answered_as_the_first_time_although_its_secret_became_known_since",
+        ),
+    ),
+    Mutation(
         "stream-words-in-a-thread",
         "the cleaning of much text beside the deltas",
         "planes/streams.py",
@@ -209,9 +219,9 @@ STREAMS: Final = (
     Mutation(
         "stream-held",
         "the holding back of what may begin a secret",
-        "planes/streams.py",
-        "shown_to, held_ms = row.held_from - 1,",
-        "shown_to, held_ms = row.head,",
+        "planes/pages.py",
+        "return row, row.held_from - 1,",
+        "return row, row.head,",
         (NOT_SHOWN,),
     ),
     Mutation(

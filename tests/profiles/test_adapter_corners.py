@@ -1,12 +1,18 @@
 """Corners of the MemoryAdapter: what a snapshot shows, what a hold keeps, what an id may replace."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
+from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.core.errors import Forbidden, InvalidPayload
+from fieldstone.field.condensing import Condensing
 from fieldstone.field.field import LocalField
+from fieldstone.ports.store import Commit
 from fieldstone.profiles.openwop import MemoryAdapter, SeedEntry
+from fieldstone.testing import KEY
 from tests.field.fields import opened
 from tests.requirements import requirement
 
@@ -103,3 +109,58 @@ async def test_one_entry_is_not_distilled_again(memory: MemoryAdapter) -> None:
 async def _compacted(memory: MemoryAdapter) -> list[str]:
     await two(memory)
     return [event.payload["outputId"] for event in await memory.compact("m", why="by hand", whole=True)]
+
+
+class Lingering(MemoryStore):
+    """What it has written is there for whoever reads, and its writer hears of it later."""
+
+    def __init__(self) -> None:
+        super().__init__(KEY)
+        self.written = asyncio.Event()
+        self.goes_on = asyncio.Event()
+        self.goes_on.set()
+
+    async def commit(self, commit: Commit) -> None:
+        await super().commit(commit)
+        self.written.set()
+        await self.goes_on.wait()
+
+
+async def test_an_entry_that_is_on_disk_and_not_yet_acknowledged_breaks_no_compaction() -> None:
+    store = Lingering()
+    field = await opened(store=store)
+    memory = MemoryAdapter(field)
+    await two(memory)
+    store.written.clear()
+    store.goes_on.clear()
+    putting = asyncio.ensure_future(memory.put("m", content="Meanwhile."))
+    await store.written.wait()
+    compacting = asyncio.ensure_future(memory.compact("m", why="by hand", whole=True))
+    await asyncio.sleep(0)
+    store.goes_on.set()
+    [event] = await compacting
+    assert event.payload["sourceCount"] in (2, 3)
+    assert (await putting).content == "Meanwhile."
+    await field.close()
+
+
+@requirement("openwop:distillation:replaced-meanwhile")
+async def test_an_entry_that_is_replaced_while_it_is_distilled_is_said_as_it_is_now(
+    memory: MemoryAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await memory.seed("m", [SeedEntry(id="k", content="The old text."), SeedEntry(id="l", content="Another one.")])
+    within, times = Condensing._within, 0
+
+    async def replaced_meanwhile(*given: Any, **how: Any) -> Any:
+        nonlocal times
+        times += 1
+        if times == 1:
+            await memory.seed("m", [SeedEntry(id="k", content="The new text.")])
+        return await within(*given, **how)
+
+    with monkeypatch.context() as between:
+        between.setattr(Condensing, "_within", replaced_meanwhile)
+        assert await memory.distil("m") is not None
+    [output] = (await memory.list("m")).entries
+    assert "The new text." in output.content
+    assert "The old text." not in output.content

@@ -1,6 +1,7 @@
 """A memory of more entries than one step takes becomes one entry all the same."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,12 @@ from fieldstone.core.access import LOCAL
 from fieldstone.field.compact import Compactions
 from fieldstone.field.compacting import Compacting
 from fieldstone.field.field import LocalField
+from fieldstone.field.synthesis import Synthesizing
 from fieldstone.ports.log import StoredText
 from fieldstone.profiles.openwop import MemoryAdapter, SeedEntry
 from fieldstone.testing import KEY
 from tests.field.fields import opened
+from tests.requirements import requirement
 
 COUNT = 2 * BATCH_UNITS + 10
 
@@ -68,3 +71,27 @@ async def test_a_compaction_that_was_cut_off_evicts_its_sources_when_the_field_o
     [output] = (await MemoryAdapter(again, LOCAL).list("m")).entries
     assert output.tags[0].startswith("compacted-from:")
     await again.close()
+
+
+@requirement("openwop:compaction:deleted-meanwhile")
+async def test_what_is_deleted_while_its_memory_is_compacted_is_in_no_synthesis(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    field = await opened()
+    memory = MemoryAdapter(field, LOCAL)
+    await memory.seed("m", [SeedEntry(id=f"e{at}", content=f"Stand {at} sells pears.") for at in range(COUNT)])
+    synthesizing = Compacting._synthesizing
+
+    async def deleted_just_before(*given: Any) -> Synthesizing:
+        work = await synthesizing(*given)
+        assert await memory.delete("m", f"e{COUNT - 1}")
+        return work
+
+    with monkeypatch.context() as between:
+        between.setattr(Compacting, "_synthesizing", deleted_just_before)
+        assert not await memory.compact("m", why="by hand", whole=True)
+    assert len((await memory.list("m", limit=0)).entries) == COUNT - 1
+    assert not [text async for text in _texts(field) if f"Stand {COUNT - 1} ".encode() in text.body]
+    [event] = await memory.compact("m", why="again", whole=True)
+    assert event.payload["sourceCount"] == COUNT - 1
+    await field.close()

@@ -153,3 +153,22 @@ async def test_a_line_that_is_not_of_an_export_is_refused_and_nothing_is_importe
     before = await team.log_entries()
     assert_refused(await team.client.post("/v1/import", content=line), 400, "INVALID_PAYLOAD")
     assert await team.log_entries() == before
+
+
+@pytest.mark.parametrize("query", ["guard=keep", "guard=", "limit=0", "limit=1001", "after=-1"])
+async def test_a_bad_query_of_the_guards_is_refused(live: Live, query: str) -> None:
+    answer = await live.client.get(f"/v1/guards?{query}")
+    assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_PAYLOAD")
+    assert query.partition("=")[0] in answer.json()["message"]
+
+
+async def test_guards_and_compactions_are_there_to_be_listed(live: Live) -> None:
+    await live.join("ada")
+    unit = await live.record("ada", "The gate opens at nine.")
+    assert (await live.client.put(f"/v1/units/{unit}/hold")).status_code == 204
+    assert (await live.client.get("/v1/guards?guard=hold&limit=5")).json() == {
+        "guards": [{"unit_id": unit, "guard": "hold"}],
+        "next": None,
+    }
+    assert (await live.client.get("/v1/guards?guard=pin")).json() == {"guards": [], "next": None}
+    assert (await live.client.get("/v1/compactions")).json() == {"compactions": [], "next": None}

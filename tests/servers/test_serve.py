@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import re
 import signal
 import socket
@@ -61,6 +62,19 @@ def test_the_ready_line_says_where_which_store_and_that_it_runs_open(tmp_path: P
         assert server.wait(STOP_TIMEOUT_S) == 0
         assert server.stderr is not None
         assert "Traceback" not in server.stderr.read()
+
+
+def test_a_program_that_starts_a_server_reads_in_json_where_it_is_and_that_it_stopped(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fieldstone", "serve", "--db", str(tmp_path / "team.db"), "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        ready = json.loads(server.stdout.readline())
+        assert (ready["state"], ready["open_mode"]) == ("ready", True)
+        assert ready["store"].endswith("team.db")
+        assert httpx.get(f"{ready['url']}/readyz").status_code == 200
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(STOP_TIMEOUT_S) == 0
+        assert [json.loads(line) for line in server.stdout] == [{"state": "stopped"}]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

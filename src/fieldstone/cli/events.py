@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fieldstone.profiles.openwop.feed import Feed, FeedEvent, FeedPage
 
 PAGE_EVENTS: Final = 500
+AGO: Final = "Here a while ago will do, too: --since 24h."
 FOLLOW_PAUSE_S: Final = 0.5
 COUNTED: Final = ("sourceIds", "mergedIds")  # a line for people has their number; --json has all of them
 
@@ -82,11 +83,14 @@ async def _events(
             )
         tell = telling(field)
         events = following(tell, kinds, since) if follow else paged(tell, kinds, since, limit)
-        async for event in events:
-            if as_json:
-                print_json(event.flat())
-            else:
-                click.echo(readable(event))
+        try:
+            async for event in events:
+                if as_json:
+                    print_json(event.flat())
+                else:
+                    click.echo(readable(event))
+        except InvalidPayload as refused:  # of `since`: all else that could be wrong was looked at before
+            raise InvalidPayload(refused.message, suggested_action=AGO) from refused
 
 
 def telling(field: "Field") -> Telling:

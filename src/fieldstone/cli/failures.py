@@ -3,13 +3,14 @@
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, Final
 
 import click
 from msgspec import MsgspecError
 
+from fieldstone.cli.output import one_line
 from fieldstone.core.errors import FieldError
 from fieldstone.ports.lease import StoreHeld
 from fieldstone.ports.store import StoreTooNew, UnknownField
@@ -41,7 +42,8 @@ class Refused(click.ClickException):
 def refusal(error: Exception) -> Refused | None:
     """What to say of an error, or None where it is a bug of ours and its traceback is wanted."""
     if isinstance(error, FieldError):
-        return Refused(f"error {error.code}: {error.message}\n{error.suggested_action}")
+        lines = (f"error {error.code}: {error.message}", error.suggested_action, *_beside(error.extra))
+        return Refused("\n".join(lines))
     if isinstance(error, BadSettings | UnknownStore | OtherField | StoreHeld | StoreTooNew | UnknownField):
         return Refused(f"error: {error}")
     if isinstance(error, OSError):
@@ -86,6 +88,15 @@ def told_in_words() -> Iterator[None]:
 def without_password(text: str) -> str:
     """A URL may carry a password; no message shows it."""
     return re.sub(r"(?<=://)[^/@\s]+@", "***@", text)
+
+
+def _beside(extra: Mapping[str, object]) -> Iterator[str]:
+    """What stands beside a message: when a unit was purged and why, which compaction is running, and the like."""
+    for name, value in extra.items():
+        if isinstance(value, Mapping):
+            yield from _beside(value)
+        else:
+            yield f"{name}: {one_line(str(value))}"
 
 
 def _of_system(error: OSError) -> str:

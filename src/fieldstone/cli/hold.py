@@ -2,15 +2,13 @@
 
 import click
 
-from fieldstone.cli.guarding import guard
-from fieldstone.cli.options import Where, where_options
+from fieldstone.cli.guarding import guard, guard_options
+from fieldstone.cli.options import Where
 
 
 @click.command("hold")
-@click.argument("unit_id", metavar="UNIT")
-@click.option("--release", is_flag=True, help="Lift the hold.")
-@where_options
-def command(where: Where, unit_id: str, release: bool) -> None:
+@guard_options
+def command(where: Where, unit_id: str | None, release: bool, as_list: bool, as_json: bool) -> None:
     """Keep a unit for a legal reason: no compaction touches it.
 
     Nothing overrides a hold: no agent, no authority, no retention policy. Only its release ends it.
@@ -19,6 +17,6 @@ def command(where: Where, unit_id: str, release: bool) -> None:
     Examples:
       fieldstone hold mem-01a1dead6f9d70af9e947d61ac7dd17b --db team.db
       fieldstone hold mem-01a1dead6f9d70af9e947d61ac7dd17b --release --db team.db
+      fieldstone hold --list --db team.db
     """
-    guard(where, unit_id, "hold", release=release)
-    click.echo("The hold is lifted." if release else "It is on hold: no compaction touches it.", err=True)
+    guard(where, "hold", unit_id, release=release, as_list=as_list, as_json=as_json)

@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "demo": ("fieldstone.cli.demo", "Watch five agents contradict each other and settle it."),
     "record": ("fieldstone.cli.record", "Add a memory unit: what is known, why, and how sure."),
     "attune": ("fieldstone.cli.attune", "Show what matters to an agent now, and why."),
+    "unit": ("fieldstone.cli.unit", "Show one unit: what it says, who says so, and why."),
     "status": ("fieldstone.cli.status", "Show what a field holds, and how it is doing."),
     "log": ("fieldstone.cli.log", "Show the log: what happened, and when."),
     "events": ("fieldstone.cli.events", "Show the events of memories: what was written, compacted, consolidated."),
@@ -24,6 +25,10 @@ COMMANDS: Final = {
     "export": ("fieldstone.cli.export", "Write the log and its texts as JSON lines."),
     "import": ("fieldstone.cli.import_lines", "Read in what `fieldstone export` wrote."),
     "compact": ("fieldstone.cli.compact", "Archive, summarize or purge aged units; the history stays whole."),
+    "compactions": (
+        "fieldstone.cli.compactions",
+        "List the compactions that there were: when, whose, and of how many units.",
+    ),
     "restore": ("fieldstone.cli.restore", "Bring archived units back."),
     "hold": ("fieldstone.cli.hold", "Keep a unit for a legal reason: no compaction touches it."),
     "pin": ("fieldstone.cli.pin", "Keep a unit where it is: no compaction touches it."),

@@ -2,15 +2,13 @@
 
 import click
 
-from fieldstone.cli.guarding import guard
-from fieldstone.cli.options import Where, where_options
+from fieldstone.cli.guarding import guard, guard_options
+from fieldstone.cli.options import Where
 
 
 @click.command("pin")
-@click.argument("unit_id", metavar="UNIT")
-@click.option("--release", is_flag=True, help="Unpin it.")
-@where_options
-def command(where: Where, unit_id: str, release: bool) -> None:
+@guard_options
+def command(where: Where, unit_id: str | None, release: bool, as_list: bool, as_json: bool) -> None:
     """Keep a unit where it is: no compaction touches it.
 
     For what a team wants at hand however old it gets. A legal hold is `fieldstone hold`.
@@ -19,6 +17,6 @@ def command(where: Where, unit_id: str, release: bool) -> None:
     Examples:
       fieldstone pin mem-01a1dead6f9d70af9e947d61ac7dd17b --db team.db
       fieldstone pin mem-01a1dead6f9d70af9e947d61ac7dd17b --release --db team.db
+      fieldstone pin --list --json --url http://127.0.0.1:8420
     """
-    guard(where, unit_id, "pin", release=release)
-    click.echo("It is no longer pinned." if release else "It is pinned: no compaction touches it.", err=True)
+    guard(where, "pin", unit_id, release=release, as_list=as_list, as_json=as_json)

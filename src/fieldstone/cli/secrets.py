@@ -48,8 +48,9 @@ def of_tenant(function: Command) -> Command:
 @click.argument("secret_id", metavar="ID")
 @click.option("--user", metavar="ID", help="It belongs to a user, and is dropped with them.")
 @click.option("--run", "run_id", metavar="ID", help="It belongs to a run, and is dropped with it.")
+@json_option
 @of_tenant
-def add(secret_id: str, user: str | None, run_id: str | None, where: Where) -> None:
+def add(secret_id: str, user: str | None, run_id: str | None, where: Where, as_json: bool) -> None:
     """Register a value, which is read from standard input.
 
     From then on it is found in every text that is written. One line break at its end is not part of it.
@@ -69,7 +70,11 @@ def add(secret_id: str, user: str | None, run_id: str | None, where: Where) -> N
         async with _registry(where) as registry:
             return await registry.put_secret(secret_id, value, scope)
 
-    if run(work()):
+    is_weak = run(work())
+    if as_json:
+        print_json({"id": secret_id, "scope": scope, "weak": is_weak})
+        return
+    if is_weak:
         click.echo("warning: the value is easy to guess, and is found in plain form only.", err=True)
     click.echo(
         f"{secret_id} is registered. `fieldstone secrets sweep` clears it from what is stored already.", err=True
@@ -101,8 +106,9 @@ def list_secrets(where: Where, as_json: bool) -> None:
 
 @command.command()
 @click.argument("secret_id", metavar="ID")
+@json_option
 @of_tenant
-def remove(secret_id: str, where: Where) -> None:
+def remove(secret_id: str, where: Where, as_json: bool) -> None:
     """Forget a secret: from then on it may be stored.
 
     \b
@@ -115,7 +121,10 @@ def remove(secret_id: str, where: Where) -> None:
             await registry.drop_secret(secret_id)
 
     run(work())
-    click.echo(f"{one_line(secret_id)} is forgotten.", err=True)
+    if as_json:
+        print_json({"id": secret_id, "status": "forgotten"})
+    else:
+        click.echo(f"{one_line(secret_id)} is forgotten.", err=True)
 
 
 @command.command()

@@ -113,7 +113,7 @@ class Agent:
             "content": content,
             "intent": {"purpose": intent} if isinstance(intent, str) else _plain(intent),
         }
-        if isinstance(confidence, Confidence | Mapping):
+        if not isinstance(confidence, float) and isinstance(confidence, Confidence | Mapping):
             fields["confidence"] = _plain(confidence)
         elif confidence is not None or reasoning is not None or evidence or assumptions:
             fields["confidence"] = {

@@ -7,7 +7,15 @@ from fieldstone.audit.verify import Verification
 from fieldstone.client.threads import ThreadsDoor
 from fieldstone.compaction.retention import Policy
 from fieldstone.core.conflicts import Conflict
-from fieldstone.core.replies import AgentProfile, CompactionProgress, FieldStatus, Lineage, Reply
+from fieldstone.core.replies import (
+    AgentProfile,
+    CompactionPage,
+    CompactionProgress,
+    FieldStatus,
+    GuardPage,
+    Lineage,
+    Reply,
+)
 from fieldstone.core.requests import Message
 from fieldstone.core.units import MemoryUnit
 from fieldstone.core.vocabulary import ConflictStatus, Guard
@@ -45,6 +53,8 @@ class Door(Protocol):
 
     async def compaction(self, compaction_id: str) -> CompactionProgress: ...
 
+    async def compactions(self, *, after: int = 0, limit: int = 100) -> CompactionPage: ...
+
     def watch_compaction(self, compaction_id: str) -> AsyncIterator[CompactionProgress]: ...
 
     async def cancel_compaction(self, compaction_id: str) -> CompactionProgress: ...
@@ -56,6 +66,8 @@ class Door(Protocol):
     async def guard(self, unit_id: str, guard: Guard) -> None: ...
 
     async def unguard(self, unit_id: str, guard: Guard) -> None: ...
+
+    async def guards(self, guard: Guard | None = None, *, after: int = 0, limit: int = 100) -> GuardPage: ...
 
     async def lineage(self, unit_id: str) -> Lineage: ...
 

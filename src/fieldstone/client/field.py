@@ -12,9 +12,17 @@ from fieldstone.client.threads import Threads
 from fieldstone.compaction.retention import Policy
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.errors import AgentIdTaken
-from fieldstone.core.replies import AgentProfile, CompactionProgress, FieldStatus, Lineage, Registered
+from fieldstone.core.replies import (
+    AgentProfile,
+    CompactionPage,
+    CompactionProgress,
+    FieldStatus,
+    GuardPage,
+    Lineage,
+    Registered,
+)
 from fieldstone.core.units import MemoryUnit
-from fieldstone.core.vocabulary import ConflictStatus
+from fieldstone.core.vocabulary import ConflictStatus, Guard
 from fieldstone.field.field import TENANT_SCOPE, LocalField, LogPage
 from fieldstone.field.rebuild import Rebuilt
 from fieldstone.field.retention import Outcome, PolicyStatus
@@ -116,6 +124,10 @@ class Field:
         """Where a compaction is that runs, or was the last since the field was opened."""
         return await self.door.compaction(compaction_id)
 
+    async def compactions(self, *, after: int = 0, limit: int = 100) -> CompactionPage:
+        """The compactions that there were, the oldest first; `next` of a page is `after` of the one behind it."""
+        return await self.door.compactions(after=after, limit=limit)
+
     def watch_compaction(self, compaction_id: str) -> AsyncIterator[CompactionProgress]:
         """Where it is, again with every step, and in the end with its result."""
         return self.door.watch_compaction(compaction_id)
@@ -145,6 +157,10 @@ class Field:
 
     async def unpin(self, unit_id: str) -> None:
         await self.door.unguard(unit_id, "pin")
+
+    async def guards(self, guard: Guard | None = None, *, after: int = 0, limit: int = 100) -> GuardPage:
+        """The units that are held or pinned, page by page as `compactions`."""
+        return await self.door.guards(guard, after=after, limit=limit)
 
     async def lineage(self, unit_id: str) -> Lineage:
         """What a unit was made from, and what was made from it: one level in each direction."""

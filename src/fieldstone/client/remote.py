@@ -31,8 +31,10 @@ from fieldstone.core.replies import (
     AgentProfile,
     AttunementOfIds,
     Compacted,
+    CompactionPage,
     CompactionProgress,
     FieldStatus,
+    GuardPage,
     Lineage,
     Reply,
 )
@@ -143,7 +145,7 @@ class RemoteField:
         return await self._ask("GET", _unit_path(unit_id), MemoryUnit)
 
     async def log(self, *, after: int = 0, limit: int = 100) -> LogPage:
-        return await self._ask("GET", "/v1/log", LogPage, params={"after": str(after), "limit": str(limit)})
+        return await self._ask("GET", "/v1/log", LogPage, params=_page(after, limit))
 
     async def verify(self) -> Verification:
         return await self._ask("POST", "/v1/verify", Verification, timeout=LONG_TIMEOUT)
@@ -171,6 +173,9 @@ class RemoteField:
     async def compaction(self, compaction_id: str) -> CompactionProgress:
         return await self._ask("GET", _compaction_path(compaction_id), CompactionProgress)
 
+    async def compactions(self, *, after: int = 0, limit: int = 100) -> CompactionPage:
+        return await self._ask("GET", "/v1/compactions", CompactionPage, params=_page(after, limit))
+
     async def watch_compaction(self, compaction_id: str) -> AsyncIterator[CompactionProgress]:
         async with self._streamed(f"{_compaction_path(compaction_id)}/events") as answer:
             async for line in answer.aiter_lines():
@@ -191,6 +196,10 @@ class RemoteField:
 
     async def unguard(self, unit_id: str, guard: Guard) -> None:
         await self._answer("DELETE", f"{_unit_path(unit_id)}/{guard}")
+
+    async def guards(self, guard: Guard | None = None, *, after: int = 0, limit: int = 100) -> GuardPage:
+        params = _page(after, limit) | ({} if guard is None else {"guard": guard})
+        return await self._ask("GET", "/v1/guards", GuardPage, params=params)
 
     async def lineage(self, unit_id: str) -> Lineage:
         return await self._ask("GET", f"{_unit_path(unit_id)}/lineage", Lineage)
@@ -321,6 +330,10 @@ async def connect(
 
 def _body(message: Message) -> bytes:
     return encode_message(message, message.id or f"msg-{uuid.uuid4().hex}")
+
+
+def _page(after: int, limit: int) -> dict[str, str]:
+    return {"after": str(after), "limit": str(limit)}
 
 
 def _unit_path(unit_id: str) -> str:

@@ -5,7 +5,6 @@ The model's words follow in one paragraph that says that it is one, so that none
 they do not stand up to the checks, the group is quoted instead, and the result says why.
 """
 
-import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 from fieldstone.compaction.extractive import Extractive, in_order
 from fieldstone.compaction.facts import facts_in
 from fieldstone.compaction.invented import invented
+from fieldstone.compaction.pace import in_thread
 from fieldstone.compaction.pieces import SENTENCES_MAX, pieces_of, whole
 from fieldstone.compaction.writing import Span, written
 from fieldstone.detection.stems import stem
@@ -52,9 +52,9 @@ class Checked:
         if not said:
             return Distillate("", (), 0, self.name)
         try:
-            frame = await asyncio.to_thread(_framed, said, most_tokens, self._counter)
+            frame = await in_thread(_framed, said, most_tokens, self._counter)
             words = await self._writer.write(said, most_tokens - frame.tokens)
-            return await asyncio.to_thread(self._believed, said, frame, words, most_tokens)
+            return await in_thread(self._believed, said, frame, words, most_tokens)
         except NotWritten as why:
             return replace(await self._extractive.distil(group, most_tokens), fell_back=str(why))
 

@@ -1,9 +1,9 @@
 """A synthesis without a model: the group's own words. The same group within the same budget gives the same bytes."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from fieldstone.compaction.pace import in_thread, unhurried
 from fieldstone.compaction.pieces import pieces_of, whole
 from fieldstone.compaction.worth import Offer, offers
 from fieldstone.compaction.writing import Span, written
@@ -25,7 +25,7 @@ class Extractive:
         self._counter: Final = counter
 
     async def distil(self, group: Sequence[Original], most_tokens: int) -> Distillate:
-        return await asyncio.to_thread(distil, group, most_tokens, self._counter)
+        return await in_thread(distil, group, most_tokens, self._counter)
 
     async def close(self) -> None:
         """There is nothing to close."""
@@ -40,7 +40,8 @@ class Draft(NamedTuple):
 def distil(group: Sequence[Original], most_tokens: int, counter: TokenCounter) -> Distillate:
     """All of it, if it fits; else what is essential, and of the rest what tells most for its tokens."""
     ordered = in_order(group)
-    everything = [Span(at, *whole(original.text)) for at, original in enumerate(ordered) if original.text.strip()]
+    said = ((at, original.text) for at, original in enumerate(unhurried(ordered)) if original.text.strip())
+    everything = [Span(at, *whole(text)) for at, text in said]
     text, quotes = written(ordered, everything)
     tokens = counter.count_within(text, most_tokens)
     if tokens is not None:

@@ -1,7 +1,9 @@
 """The words, figures, names and dates of a text: what a memory is asked for later."""
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from fieldstone.detection.quantities import MONTHS, MONTHS_AND_WORDS, MULTIPLIERS, NUMBER_WORDS, WEEKDAYS
 from fieldstone.detection.tables import words
@@ -24,7 +26,7 @@ _DATE_WORDS: Final = _SEEN_FROM_A_DAY | frozenset(WEEKDAYS) | frozenset(MONTHS) 
 COUNT_WORDS: Final = frozenset(NUMBER_WORDS) - {"one"} | frozenset(MULTIPLIERS)  # "one" counts nothing most of the time
 
 
-class Facts(NamedTuple):
+class Facts(Struct, frozen=True, gc=False):
     """Each once, in the order of the text, in lower case."""
 
     words: tuple[str, ...]  # all that carry meaning, those of the other lists among them

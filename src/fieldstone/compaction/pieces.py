@@ -1,9 +1,12 @@
 """A group of originals, cut into what can be quoted."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from fieldstone.compaction.facts import Facts, facts_in
+from fieldstone.compaction.pace import unhurried
 from fieldstone.compaction.writing import Span
 from fieldstone.ports.summarizer import Original
 from fieldstone.retrieval.sentences import MARKER, sentences_of
@@ -15,7 +18,7 @@ STATEMENT_CHARS: Final = 600
 SENTENCES_MAX: Final = 20_000  # of one text; a million characters of prose have no more, and of marks they take seconds
 
 
-class Piece(NamedTuple):
+class Piece(Struct, frozen=True, gc=False):
     span: Span
     facts: Facts
     essential: bool
@@ -25,7 +28,7 @@ def pieces_of(group: Sequence[Original]) -> list[Piece]:
     """In the order of the group, and of each text."""
     return [
         Piece(Span(at, start, end), facts_in(original.text[start:end]), essential)
-        for at, original in enumerate(group)
+        for at, original in enumerate(unhurried(group))
         for start, end, essential in _cut(original)
     ]
 

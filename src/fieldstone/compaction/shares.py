@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from fieldstone.compaction.extractive import in_order
+from fieldstone.compaction.pace import unhurried
 from fieldstone.compaction.pieces import pieces_of
 from fieldstone.compaction.worth import Offer, offers
 from fieldstone.compaction.writing import line
@@ -22,7 +23,7 @@ def share_out(groups: Sequence[Sequence[Original]], most_tokens: int, counter: T
     group_of = [group_of_id[original.unit_id] for original in together]
     pieces = pieces_of(together)
     tokens = [0] * len(groups)
-    for piece in pieces:
+    for piece in unhurried(pieces):
         if piece.essential:
             tokens[group_of[piece.span.original]] += counter.count(line(together, piece.span))
     room_tokens = most_tokens - sum(tokens)

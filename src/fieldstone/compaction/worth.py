@@ -9,8 +9,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from msgspec import Struct
+
+from fieldstone.compaction.pace import unhurried
 from fieldstone.compaction.pieces import Piece
 from fieldstone.compaction.writing import Span, line
 from fieldstone.ports.summarizer import Original
@@ -24,7 +27,7 @@ FACT_WORTH: Final = 4.0
 _ASKS: Final = re.compile(r"[?？؟](?=[\"'”’)\]]*(?:\s|$))")
 
 
-class Offer(NamedTuple):
+class Offer(Struct, frozen=True, gc=False):
     """A piece that may be quoted, and the tokens of a line of its own: in company it costs no more, mostly less."""
 
     span: Span
@@ -38,13 +41,14 @@ def offers(group: Sequence[Original], pieces: Sequence[Piece], room_tokens: int,
     `group` is in the order in which it was said.
     """
     found = []
-    for piece, worth in zip(pieces, _worths(group, pieces), strict=True):
+    for piece, worth in unhurried(zip(pieces, _worths(group, pieces), strict=True)):
         if piece.essential or worth <= 0:
             continue
         tokens = counter.count_within(line(group, piece.span), room_tokens)
         if tokens is not None:
             found.append(Offer(piece.span, worth, tokens))
-    return sorted(found, key=lambda offer: (-offer.worth / offer.tokens, offer.span))
+    # Those of the same worth stay in the order of the group.
+    return sorted(found, key=lambda offer: -offer.worth / offer.tokens)
 
 
 def _worths(group: Sequence[Original], pieces: Sequence[Piece]) -> Iterator[float]:
@@ -56,10 +60,10 @@ def _worths(group: Sequence[Original], pieces: Sequence[Piece]) -> Iterator[floa
     said: set[str] = set()
     times_said: Counter[tuple[str, ...]] = Counter()
     for piece in pieces:
-        words, figures, names, dates = piece.facts
-        counted = set(figures)
-        plain = tuple(word for word in words if word not in counted)
-        facts = len(dates) + sum(rarity[fact] for fact in (*figures, *names))
+        told = piece.facts
+        counted = set(told.figures)
+        plain = tuple(word for word in told.words if word not in counted)
+        facts = len(told.dates) + sum(rarity[fact] for fact in (*told.figures, *told.names))
         facts += (not DECIDING.isdisjoint(plain)) + (piece.span.original in answers)
         worth = FACT_WORTH * min(facts, MOST_SPECIFICS) + sum(rarity[word] for word in plain if word not in said)
         said.update(plain)
@@ -70,7 +74,7 @@ def _worths(group: Sequence[Original], pieces: Sequence[Piece]) -> Iterator[floa
 
 def _rarity(pieces: Sequence[Piece]) -> dict[str, float]:
     """1 for a word of a single piece, towards 0 for one that all of them have."""
-    frequency = Counter(word for piece in pieces for word in piece.facts.words)
+    frequency = Counter(word for piece in unhurried(pieces) for word in piece.facts.words)
     most = math.log(1 + len(pieces))
     return {word: 1 - math.log(times) / most for word, times in frequency.items()}
 

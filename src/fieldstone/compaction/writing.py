@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
+from msgspec import Struct
+
+from fieldstone.compaction.pace import unhurried
 from fieldstone.ports.summarizer import Original, Quote
 from fieldstone.retrieval.summary import GAP
 
 
-class Span(NamedTuple):
+class Span(Struct, frozen=True, order=True, gc=False):
     """A stretch of an original, which is named by its place in the group."""
 
     original: int
@@ -29,7 +31,7 @@ def written(group: Sequence[Original], spans: Iterable[Span]) -> tuple[str, tupl
     parts: list[str] = []
     quotes: list[Quote] = []
     length, speaking = 0, ""
-    for at, of_one in groupby(sorted(spans), key=lambda span: span.original):
+    for at, of_one in groupby(unhurried(sorted(spans)), key=lambda span: span.original):
         original, label = group[at], _label(group[at])
         before = _joint(speaking, label) if parts else _opening(label)
         for start, end in _joined(original.text, of_one):
@@ -66,7 +68,8 @@ def _label(original: Original) -> str:
 def _joined(text: str, spans: Iterable[Span]) -> Iterator[tuple[int, int]]:
     """Neighbours stay as they stood."""
     runs: list[tuple[int, int]] = []
-    for _, start, end in spans:
+    for span in spans:
+        start, end = span.start, span.end
         if runs and not text[runs[-1][1] : start].strip():
             start, _ = runs.pop()
         runs.append((start, end))

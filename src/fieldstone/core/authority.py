@@ -31,6 +31,7 @@ LEAST_TO: Final[dict[str, int]] = {
     "restore units": 6,
     "hold a unit": 8,
     "pin a unit": 6,
+    "list the guards": 6,
     "read a unit's lineage": 2,
     "follow a compaction": 6,
     "plan retention": 6,

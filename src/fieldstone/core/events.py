@@ -21,6 +21,8 @@ from fieldstone.core.vocabulary import (
     Guard,
     Mode,
     RelationType,
+    SecretChange,
+    SecretHolder,
     Strategy,
 )
 
@@ -277,6 +279,14 @@ class RetentionSet(Event, frozen=True, gc=False, tag="retention.set"):
     credential: str | None = None  # who set them; None: the local operator of an open field
 
 
+class SecretChanged(Event, frozen=True, gc=False, tag="secret.changed"):
+    """A known secret was registered or dropped, and by whom. Its name lies beside the event, its value nowhere."""
+
+    change: SecretChange
+    of: SecretHolder
+    credential: str | None = None  # who did; None: the local operator of an open field
+
+
 class ContentReplaced(Event, frozen=True, gc=False, tag="content.replaced"):
     """A text held a secret that became known later. The bundle beside `entry` is another one now, with this hash."""
 
@@ -330,6 +340,7 @@ AnyEvent = (
     | UnitGuarded
     | UnitUnguarded
     | RetentionSet
+    | SecretChanged
     | AccessRefused
 )
 
@@ -395,6 +406,13 @@ class RetentionTexts(TextBundle, frozen=True, gc=False):
     policies: tuple[CleanText, ...] = ()
 
 
+class SecretTexts(TextBundle, frozen=True, gc=False):
+    """What a known secret is called. `holder`: the user or run that it is dropped with."""
+
+    name: CleanText
+    holder: CleanText | None = None
+
+
 class EntryTexts(TextBundle, frozen=True, gc=False):
     """What is said of an entry beside its unit. `id` None: it is its unit's."""
 
@@ -423,6 +441,8 @@ def bundle_type(event: AnyEvent) -> type[TextBundle]:
             return HintText
         case RetentionSet():
             return RetentionTexts
+        case SecretChanged():
+            return SecretTexts
         case EntryWritten():
             return EntryTexts
         case _:

@@ -6,7 +6,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.units import MemoryUnit, ScopedMemoryUnit, Shown, UnitRef
-from fieldstone.core.vocabulary import AgentStatus, CompactionState
+from fieldstone.core.vocabulary import AgentStatus, CompactionState, Guard, Strategy
 
 
 class Warning(Struct, frozen=True, gc=False):
@@ -177,6 +177,35 @@ class CompactionProgress(Struct, frozen=True, gc=False):
     units_done: int
     units_total: int
     result: Compacted | UnsetType = UNSET
+
+
+class ListedCompaction(Struct, frozen=True, gc=False):
+    """`agent_id`: who asked for it; `field` where a retention policy or a memory's host did."""
+
+    compaction_id: str
+    strategy: Strategy
+    agent_id: str
+    state: CompactionState
+    units_done: int
+    begun_at: str
+    ended_at: str | None
+
+
+class CompactionPage(Struct, frozen=True, gc=False):
+    compactions: tuple[ListedCompaction, ...]
+    next: int | None
+
+
+class GuardedUnit(Struct, frozen=True, gc=False):
+    """A unit that no compaction touches: it is held for a legal reason, or pinned."""
+
+    unit_id: str
+    guard: Guard
+
+
+class GuardPage(Struct, frozen=True, gc=False):
+    guards: tuple[GuardedUnit, ...]
+    next: int | None
 
 
 class Lineage(Struct, frozen=True, gc=False):

@@ -73,6 +73,8 @@ OPERATION_LEVELS: Final[dict[Operation, int]] = {
 Strategy = Literal["summarize", "archive", "purge"]
 CompactionState = Literal["running", "done", "cancelled", "failed"]
 Guard = Literal["hold", "pin"]
+SecretChange = Literal["registered", "dropped"]
+SecretHolder = Literal["tenant", "user", "run"]
 FeedKind = Literal["memory.written", "memory.compacted", "agent.memory.consolidated"]
 
 # What this version can do; the rest answers UNSUPPORTED_OPERATION until it is built.

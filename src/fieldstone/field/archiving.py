@@ -14,6 +14,7 @@ from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.state import FieldState
+from fieldstone.field.steps import PIECE_UNITS, Stride, parts
 from fieldstone.field.synthesis import HOLDS_A_SECRET, Synthesizing
 from fieldstone.field.work import NO_ANSWER, Wordless
 from fieldstone.field.writer import Writer
@@ -27,21 +28,30 @@ class Archive:
         self._state = state
         self._writer = writer
         self._cold = cold
+        self._stride = Stride(state)
 
     async def put(self, units: Sequence[int], compaction: int, *, into: int | None = None) -> tuple[int, int]:
         """How many units went, and how many bytes of text left the hot store. `into`: the synthesis that stands for
         them."""
         async with self._state.rewriting:
             stored = await self.copy(units)
-            archiving = Archiving(compaction, units, into)
-            await self._writer.submit(archiving)
-            await self._follow(stored, archiving.archived, archiving.entry)
-        return len(archiving.archived), sum(len(stored[seq].body) for seq in archiving.archived if seq in stored)
+            went: list[Archiving] = []
+            with self._cold.following(self._state.head.seq + 1):
+                try:
+                    for part in parts(units, self._stride.units):
+                        step = Archiving(compaction, part, into)
+                        await self._writer.submit(step)
+                        went.append(step)
+                finally:  # those that went are followed, whatever became of the others
+                    gone = [unit for step in went for unit in step.archived if unit in stored]
+                    await self._follow(stored, gone, max((step.entry for step in went), default=0))
+            self._stride.note(own_entries=sum(step.entry > 0 for step in went))
+        return sum(len(step.archived) for step in went), sum(len(stored[unit].body) for unit in gone)
 
     async def put_all(self, units: Sequence[int], compaction: int, into: int) -> None:
         """Those that are still to go."""
-        for start in range(0, len(units), BATCH_UNITS):
-            await self.put(units[start : start + BATCH_UNITS], compaction, into=into)
+        for batch in parts(units, BATCH_UNITS):
+            await self.put(batch, compaction, into=into)
             await asyncio.sleep(0)
 
     async def put_as(self, works: Sequence[Synthesizing]) -> list[int]:
@@ -68,10 +78,11 @@ class Archive:
 
     async def move(self, units: Sequence[int], entry: int) -> None:
         """Texts of units that are archived already, and lie in the hot part."""
-        stored = await self.copy(units)
-        if stored:
-            await self._state.store.commit(Commit(erased_texts=sorted(stored), makes_room=True))
-            await self._follow(stored, sorted(stored), entry)
+        for batch in parts(units, BATCH_UNITS):
+            stored = await self.copy(batch)
+            if stored:
+                await self._state.store.commit(Commit(erased_texts=sorted(stored), makes_room=True))
+                await self._follow(stored, sorted(stored), entry)
 
     async def copy(self, units: Sequence[int]) -> dict[int, StoredText]:
         """On disk in the cold part when it returns. The originals are still there."""
@@ -80,7 +91,10 @@ class Archive:
         return stored
 
     async def _follow(self, stored: dict[int, StoredText], archived: Sequence[int], entry: int) -> None:
-        texts = {seq: decode_texts(stored[seq].body, UnitTexts) for seq in archived if seq in stored}
+        texts: dict[int, UnitTexts] = {}
+        for part in parts([seq for seq in archived if seq in stored], PIECE_UNITS):
+            texts |= {seq: decode_texts(stored[seq].body, UnitTexts) for seq in part}
+            await asyncio.sleep(0)
         if texts:
             with self._cold.following(entry):
                 await self._cold.cool(texts, entry)
@@ -88,8 +102,8 @@ class Archive:
     async def restore(self, units: Sequence[int], credential: str | None) -> int:
         restored = 0
         distinct = sorted(set(units))
-        for start in range(0, len(distinct), BATCH_UNITS):
-            restored += await self._restore(distinct[start : start + BATCH_UNITS], credential)
+        for batch in parts(distinct, BATCH_UNITS):
+            restored += await self._restore(batch, credential)
         return restored
 
     async def _restore(self, units: Sequence[int], credential: str | None) -> int:
@@ -116,7 +130,7 @@ class Archiving(Wordless):
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         draft = desk.quiet_draft(desk.epoch)
         draft.makes_room = True
-        self.archived = [seq for seq in self._units if desk.is_to_go(await desk.unit_at(seq))]
+        self.archived = [row.seq for row in await desk.units_at(self._units) if desk.is_to_go(row)]
         if self.archived:
             units = tuple(self.archived)
             self.entry = draft.append(UnitsArchived(compaction=self._compaction, units=units, into=self._into))
@@ -133,7 +147,7 @@ class Restoring(Wordless):
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         draft = desk.draft(desk.epoch)
-        rows = [await desk.unit_at(seq) for seq in self._units]
+        rows = await desk.units_at(self._units)
         archived = [row.seq for row in rows if row.archived_epoch is not None and row.purged_seq is None]
         self.restored = [seq for seq in archived if seq in self._stored]  # without its text it is not back
         if self.restored:

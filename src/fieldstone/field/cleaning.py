@@ -24,8 +24,9 @@ class Cleaning:
         return self._secrets.known()
 
     async def harness(self) -> Harness:
+        loading = self.begin()
         # One caller who goes away does not stop it for the others.
-        base = await asyncio.shield(self.begin())
+        base = loading.result() if loading.done() else await asyncio.shield(loading)
         known = self._secrets.known()
         if known is self._known and self._knowing is not None:
             return self._knowing

@@ -2,33 +2,34 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Final, Literal
+from typing import Final
 
 import structlog
-from msgspec import UNSET, Struct, UnsetType, json, structs
+from msgspec import UNSET, UnsetType, json, structs
 
-from fieldstone.compaction.plan import Selection
+from fieldstone.compaction.plan import BATCH_UNITS, Selection
 from fieldstone.core.access import Caller
 from fieldstone.core.agents import AgentFacts
 from fieldstone.core.authority import COMPACT, PURGE, check_authority
 from fieldstone.core.errors import CompactionRunning, FieldError, Forbidden, NotFound, ShuttingDown, UnitNotFound
-from fieldstone.core.events import (
-    CompactionBegun,
-    CompactionEnded,
-    Entry,
-    MemoryCompacted,
-    ReasonText,
-    UnitsPurged,
-    decode_entry,
-)
+from fieldstone.core.events import CompactionBegun, Entry, MemoryCompacted, UnitsPurged, decode_entry
 from fieldstone.core.limits import MAX_AUTHORITY
-from fieldstone.core.replies import Compacted, CompactionProgress, Done, Reply, Tested
+from fieldstone.core.replies import Compacted, CompactionProgress, Done
 from fieldstone.core.requests import Compact, CompactFilter, Message
-from fieldstone.core.text import CleanText
-from fieldstone.core.vocabulary import FIELD_AGENT_ID, Strategy
 from fieldstone.field.archiving import Archive
-from fieldstone.field.compacting import Asked, Compacting, Plan, Running, tested
-from fieldstone.field.desk import Desk, Draft
+from fieldstone.field.compacting import Asked, Compacting, Plan, Running
+from fieldstone.field.compaction_answers import (
+    Remembered,
+    Remembering,
+    Residue,
+    is_theirs,
+    nothing_done,
+    progress_of,
+    remember,
+    result_of,
+    told_to,
+)
+from fieldstone.field.compaction_record import Beginning, ByField, Ending
 from fieldstone.field.distilling import Distilling
 from fieldstone.field.idempotency import Fingerprint, used_before
 from fieldstone.field.purging import Forget, Purge
@@ -38,17 +39,13 @@ from fieldstone.field.requoting import Requoting
 from fieldstone.field.scouring import Scouring
 from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
-from fieldstone.field.synthesis import field_agent
-from fieldstone.field.work import NO_ANSWER, Wordless
 from fieldstone.field.writer import Writer
-from fieldstone.ports.replies import RememberedReply
 from fieldstone.ports.views import ArchiveUnits, Change
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.projections.cold_follower import ColdFollower
 from fieldstone.projections.text_follower import TextFollower
 
 logger = structlog.get_logger("fieldstone.compact")
-Residue = Literal["none", "pending"]
 LEAST_SOURCES: Final = 2  # of a memory's compaction: one entry is as short as it gets
 DELETED: Final = "deleted by the memory's host"
 IMPORTED: Final = "imported"  # the mark: compactions up to this entry were another field's
@@ -109,13 +106,13 @@ class Compactions:
 
     def progress(self, compaction_id: str) -> CompactionProgress:
         """Of the one that is under way, or was the last since the field was opened."""
-        return _progress(self._known_as(compaction_id))
+        return progress_of(self._known_as(compaction_id))
 
     async def told(self, compaction_id: str, caller: Caller) -> CompactionProgress:
         """The same, also of one that ended long ago: what the log says of it."""
         running = self._compacting.running
         if running is not None and running.id == compaction_id:
-            return _told_to(caller, running)
+            return told_to(caller, running)
         for row in await self._state.store.views.compactions():
             if row.id == compaction_id:
                 return CompactionProgress(row.id, row.state, row.units, row.units)
@@ -140,7 +137,7 @@ class Compactions:
             async with self._foreseeing:  # one at a time: to foresee a summarize is nearly the whole work of it
                 return await self._compacting.foresee(asked, plan)
         if not len(plan.rows):
-            nothing = _nothing(request.strategy, plan, self._state.epoch)
+            nothing = nothing_done(request.strategy, plan, self._state.epoch)
             if fingerprint is not None:  # sent again it must not find what came since
                 remembered = remember(fingerprint, Remembered("", 0, nothing), self._clock.now_ms())
                 await self._writer.submit(Remembering(remembered))
@@ -157,7 +154,7 @@ class Compactions:
         """What a retention policy asks for. A caller who goes away does not stop it."""
         plan = await self._compacting.plan(asked)
         if not len(plan.rows):
-            return _nothing(asked.selection.strategy, plan, self._state.epoch)
+            return nothing_done(asked.selection.strategy, plan, self._state.epoch)
         why = f"{asked.selection.strategy} by retention policy {policy}"
         beginning = ByField(why, self._ids.compaction(), asked, policy=digest)
         task = await self._begin(beginning, asked, plan, None)
@@ -171,7 +168,7 @@ class Compactions:
                 await self._nobody_else()
                 plan = await self._compacting.plan(asked)
                 if len(plan.rows) < LEAST_SOURCES:
-                    return _nothing("summarize", plan, self._state.epoch)
+                    return nothing_done("summarize", plan, self._state.epoch)
                 beginning = ByField(why, self._ids.compaction(), asked)
                 try:
                     task = await self._begin(beginning, asked, plan, None)
@@ -193,12 +190,14 @@ class Compactions:
 
     async def shelve(self, units: Sequence[int], entry: int) -> None:
         """The texts of units that the log says are archived, out of the hot part."""
-        async with self._state.rewriting:
-            await self.archive.move(units, entry)
+        async with self._state.rewriting:  # also between two batches: the mark is about all of them
+            for start in range(0, len(units), BATCH_UNITS):
+                await self.archive.move(units[start : start + BATCH_UNITS], entry)
+                await asyncio.sleep(0)
             await self.archive.mark()
 
     async def _begin(
-        self, beginning: "Beginning | ByField", asked: Asked, plan: Plan, fingerprint: Fingerprint | None
+        self, beginning: Beginning | ByField, asked: Asked, plan: Plan, fingerprint: Fingerprint | None
     ) -> "asyncio.Task[Compacted]":
         message = beginning.message
         credential = None if message is None else message.caller.credential
@@ -224,7 +223,7 @@ class Compactions:
         residue: Residue | UnsetType = UNSET
         if asked.selection.strategy == "purge":
             residue = "none" if await self._scouring.scour() else "pending"
-        result = _result(running, asked, self._state.epoch, residue)
+        result = result_of(running, asked, self._state.epoch, residue)
         await self._end(running, fingerprint, result)
         running.result = result  # now, and not before: whoever watches finds its end on record
         running.tell()
@@ -326,7 +325,7 @@ class Compactions:
 
     def cancel(self, compaction_id: str, caller: Caller) -> CompactionProgress:
         """It stops after the step it is in; what is done stays done."""
-        if not _is_theirs(caller, self._known_as(compaction_id)):
+        if not is_theirs(caller, self._known_as(compaction_id)):
             raise Forbidden("Only whoever began a compaction, or authority 10, may cancel it.")
         progress = self.progress(compaction_id)
         if self._compacting.running is not None and progress.state == "running":
@@ -339,7 +338,7 @@ class Compactions:
         is_over = False
         while not is_over:
             is_over = running.is_over
-            yield _told_to(caller, running)
+            yield told_to(caller, running)
             if not running.is_over:  # it may have ended while the last step was told
                 await running.next_step()
 
@@ -350,7 +349,7 @@ class Compactions:
             await asyncio.wait([self._task])
         await self.requoting.close()
 
-    async def _earlier(self, fingerprint: Fingerprint | None) -> "Remembered | None":
+    async def _earlier(self, fingerprint: Fingerprint | None) -> Remembered | None:
         """What became of the same message when it came before."""
         if fingerprint is None:
             return None
@@ -361,7 +360,7 @@ class Compactions:
             raise used_before()
         return json.decode(found.body, type=Remembered)
 
-    async def _answer_of(self, earlier: "Remembered") -> Compacted:
+    async def _answer_of(self, earlier: Remembered) -> Compacted:
         if earlier.result is not None:
             return earlier.result
         running = self._compacting.running
@@ -399,167 +398,6 @@ class Compactions:
         return Asked(selection, sight, request.verify)
 
 
-class Remembered(Struct, frozen=True):
-    """What is kept of a message that asked for a compaction. `result` None: it is under way, or its process ended."""
-
-    compaction_id: str
-    units: int
-    result: Compacted | None = None
-
-
-def remember(fingerprint: Fingerprint, remembered: Remembered, at_ms: int) -> RememberedReply:
-    return RememberedReply(fingerprint.key, fingerprint.request, at_ms, json.encode(remembered))
-
-
-class Remembering(Wordless):
-    """An answer that changed nothing, for the message that is sent again."""
-
-    def __init__(self, remembered: RememberedReply) -> None:
-        self._remembered = remembered
-
-    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
-        desk.remember(self._remembered)
-        return desk.quiet_draft(desk.epoch), NO_ANSWER
-
-
-class Beginning:
-    """Who asked for it, and for what, goes on record before anything is done."""
-
-    brings_news = True
-
-    def __init__(
-        self,
-        message: Message,
-        request: Compact,
-        compaction_id: str,
-        agent: AgentFacts,
-        asked: Asked,
-        fingerprint: Fingerprint | None,
-    ) -> None:
-        self.message = message
-        self._fingerprint = fingerprint
-        self._request = request
-        self.id = compaction_id
-        self._agent = agent
-        self._asked = asked
-        self.entry = 0
-
-    def texts(self) -> Sequence[str]:
-        return (self._request.reason or f"{self._request.strategy} by {self.message.agent_id}",)
-
-    def names(self) -> Sequence[tuple[str, str]]:
-        return ()
-
-    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
-        draft = desk.draft(self.message.epoch)
-        draft.makes_room = self._request.strategy != "summarize"
-        wanted = self._request.filter or CompactFilter()
-        ancestor = None if wanted.ancestor_id is None else await desk.unit(wanted.ancestor_id)
-        self.entry = draft.append(
-            CompactionBegun(
-                id=self.id,
-                strategy=self._request.strategy,
-                by=self._agent.number,
-                epoch=self._asked.selection.epoch,
-                max_age_epochs=wanted.max_age_epochs,
-                session=self._asked.selection.session,
-                types=wanted.types,
-                statuses=wanted.status,
-                ancestor=None if ancestor is None else ancestor.seq,
-                verify=self._request.verify,
-            ),
-            ReasonText(clean[0]),
-        )
-        if self._fingerprint is not None:  # from now on the same message is this compaction, whatever becomes of it
-            desk.remember(remember(self._fingerprint, Remembered(self.id, 0), draft.at_ms))
-        return draft, NO_ANSWER
-
-
-class ByField:
-    """A retention policy or a memory's host asks for it, in the Field's own voice: nobody else is there when it is due.
-
-    `policy` is a keyed digest of its name.
-    """
-
-    message = None
-    brings_news = True
-
-    def __init__(self, why: str, compaction_id: str, asked: Asked, *, policy: str | None = None) -> None:
-        self._why = why
-        self._policy = policy
-        self.id = compaction_id
-        self._asked = asked
-        self.entry = 0
-
-    def texts(self) -> Sequence[str]:
-        return (self._why, FIELD_AGENT_ID, FIELD_AGENT_ID)
-
-    def names(self) -> Sequence[tuple[str, str]]:
-        return ()
-
-    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
-        reason, name, role = clean
-        draft, wanted = desk.draft(desk.epoch), self._asked.selection
-        by, _ = await field_agent(draft, desk, name, role)
-        self.entry = draft.append(
-            CompactionBegun(
-                id=self.id,
-                strategy=wanted.strategy,
-                by=by,
-                epoch=wanted.epoch,
-                max_age_epochs=wanted.max_age_epochs,
-                session=wanted.session,
-                types=None if wanted.types is None else tuple(wanted.types),
-                statuses=None if wanted.statuses is None else tuple(wanted.statuses),
-                verify=self._asked.verify,
-                policy=self._policy,
-                before=wanted.before,
-                beyond_newest=wanted.beyond_newest,
-                group_units=self._asked.group_units if self._policy is None else None,
-                output_bytes=self._asked.output_bytes,
-                deletes=self._asked.deletes,
-            ),
-            ReasonText(reason),
-        )
-        return draft, NO_ANSWER
-
-
-class Ending(Wordless):
-    def __init__(self, running: Running, remembered: RememberedReply | None) -> None:
-        self._running = running
-        self._remembered = remembered
-
-    async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
-        running, draft = self._running, desk.quiet_draft(desk.epoch)
-        draft.makes_room = True
-        draft.append(
-            CompactionEnded(
-                compaction=running.entry,
-                state=running.state,
-                units=running.done,
-                syntheses=len(running.syntheses),
-                bytes=running.bytes,
-            )
-        )
-        if self._remembered is not None:
-            desk.remember(self._remembered)
-        return draft, NO_ANSWER
-
-
-def _is_theirs(caller: Caller, running: Running) -> bool:
-    return caller.sees_all or (running.credential is not None and caller.credential == running.credential)
-
-
-def _told_to(caller: Caller, running: Running) -> CompactionProgress:
-    """What it did in rooms that others do not see into is told to whoever asked for it, and to operators."""
-    progress = _progress(running)
-    return progress if _is_theirs(caller, running) else structs.replace(progress, result=UNSET)
-
-
-def _progress(running: Running) -> CompactionProgress:
-    return CompactionProgress(running.id, running.state, running.done, running.total, running.result or UNSET)
-
-
 def _tell_if_broken(task: asyncio.Task[Compacted]) -> None:
     error = None if task.cancelled() else task.exception()
     if error is None or isinstance(error, ShuttingDown):
@@ -568,33 +406,3 @@ def _tell_if_broken(task: asyncio.Task[Compacted]) -> None:
         logger.warning("a compaction came to an end", code=error.code)
     else:
         logger.error("a compaction broke", error=type(error).__name__, exc_info=error)
-
-
-def _nothing(strategy: Strategy, plan: Plan, epoch: int) -> Compacted:
-    return Compacted(
-        units_affected=0,
-        synthesis_units_created=0,
-        storage_reclaimed_bytes=0,
-        epoch=epoch,
-        skipped=plan.skipped,
-        residue="none" if strategy == "purge" else UNSET,
-        tested=Tested("untested") if strategy == "summarize" else UNSET,
-    )
-
-
-def _result(running: Running, asked: Asked, epoch: int, residue: Residue | UnsetType) -> Compacted:
-    summarized = asked.selection.strategy == "summarize"
-    return Compacted(
-        units_affected=running.done,
-        synthesis_units_created=len(running.syntheses),
-        storage_reclaimed_bytes=running.bytes,
-        epoch=epoch,
-        compaction_id=running.id,
-        skipped=tuple(running.skipped),
-        synthesis_units=tuple(running.syntheses) if running.syntheses else UNSET,
-        residue=residue,
-        tested=(running.tested or tested(asked, None)) if summarized else UNSET,
-        fell_back=tuple(running.fell_back) if running.fell_back else UNSET,
-        cancelled=True if running.cancelled else UNSET,
-        warnings=running.warnings,
-    )

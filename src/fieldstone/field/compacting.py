@@ -22,7 +22,8 @@ from fieldstone.field.purging import Erasing, Purge, Purging, reasons_in
 from fieldstone.field.rehearsal import MOST_LOST_SHARE, Rehearsal
 from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
-from fieldstone.field.synthesis import Synthesizing, Whole, standing_of
+from fieldstone.field.synthesis import Synthesizing, Whole, said_status, standing_of
+from fieldstone.ports.views import UnitRow
 from fieldstone.ports.world import Clock, Ids
 from fieldstone.projections.columns import PURGED, STATUS_CODES, Snapshot
 from fieldstone.projections.vector_index import Rows
@@ -33,6 +34,7 @@ GROUPS_A_STEP: Final = 8  # several syntheses share the way to the disk
 COSTS_TOO_MUCH: Final = "recent requests would no longer find what they found"
 
 Rehearse = Callable[[], Awaitable[Rehearsal]]
+ACTIVE: Final = STATUS_CODES["active"]
 _TOLD: Final[dict[Guard, str]] = {"hold": "held", "pin": "pinned"}
 
 logger = structlog.get_logger("fieldstone.compacting")
@@ -246,8 +248,31 @@ class Compacting:
             entries = await self._state.store.views.entries_of(group.units[at : at + BATCH_UNITS])
             expires += [row.expires_ms for row in entries.values() if row.expires_ms is not None]
             await asyncio.sleep(0)
-        whole = Whole(group.units[BATCH_UNITS:], len(group.said), score, trust, min(expires, default=None))
+        rest = distilled.rows[BATCH_UNITS:]
+        whole = Whole(
+            rest=group.units[BATCH_UNITS:],
+            stands=self._standing_of(rest),
+            sources=len(group.said),
+            score=score,
+            trust=trust,
+            expires_ms=min(expires, default=None),
+        )
         return Synthesizing(running.entry, first, self._ids, run=running.id, whole=whole)
+
+    def _standing_of(self, rows: Sequence[UnitRow]) -> Callable[[], bool]:
+        """Later: whether all of them are still to go, and are what was read of them. The columns answer for thousands
+        in a millisecond, and they are up to date: nobody purges or archives while a synthesis is written."""
+        units = np.fromiter((row.seq for row in rows), np.int64, len(rows))
+        read = np.fromiter((STATUS_CODES[said_status(row.status)] for row in rows), np.uint8, len(rows))
+
+        def stands() -> bool:
+            now = self._state.columns.snapshot(self._state.epoch)
+            at = np.searchsorted(now.seq, units)
+            status = np.where(now.status[at] == STATUS_CODES["pending_enrichment"], ACTIVE, now.status[at])
+            guarded = {guard.unit for guard in self._state.guards}
+            return bool((status == read).all()) and not now.archived[at].any() and guarded.isdisjoint(units.tolist())
+
+        return stands
 
     async def _archive_rest(self, running: Running, distilled: Distilled, work: Synthesizing, *, deletes: bool) -> None:
         """What did not go in the synthesis' own step: nobody waits for thousands of rows at once."""
@@ -270,7 +295,8 @@ class Compacting:
             quoting = await self._unguarded(running, self.quoting(seqs) - going)
             remade = [await self._remade(running.entry, running.id, unit, going | quoting) for unit in sorted(quoting)]
             work = Purging(running.entry, [*seqs, *sorted(quoting)], [one for one in remade if one], reasons)
-            await self._purge.put(work)
+            # A synthesis goes together with what it quotes: after a crash between the two nobody would look for it.
+            await self._purge.put(work, in_pieces=not quoting)
             going |= quoting
             running.syntheses += [one.unit_id for one in remade if one and one.unit_id]
             running.step(len(seqs), sum(len(each.body) for each in stored.values()))
@@ -324,20 +350,20 @@ class Compacting:
     def quoting(self, units: Sequence[int]) -> set[int]:
         """Syntheses of the Field's own that quote one of these, and those that quote them."""
         field_agent = self._state.agents.get(FIELD_AGENT_ID)
+        if field_agent is None:
+            return set()
+        relations, columns = self._state.relations, self._state.columns
         found: set[int] = set()
-        waiting = list(units)
-        while waiting and field_agent is not None:
-            new = [unit for unit in self._state.relations.elaborating(waiting.pop()) if unit not in found]
-            rows = self._state.columns.rows_of(new) if new else np.empty(0, np.int64)
-            agents = self._state.columns.agents_at(rows)
-            gone = self._state.columns.snapshot(0).status[rows] == PURGED
-            mine = [
+        waiting = units
+        while new := sorted({unit for each in waiting for unit in relations.elaborating(each)} - found):
+            rows = columns.rows_of(new)
+            is_gone = (columns.snapshot(0).status[rows] == PURGED).tolist()
+            waiting = [
                 unit
-                for unit, agent, is_gone in zip(new, agents, gone.tolist(), strict=True)
-                if agent == field_agent.number and not is_gone
+                for unit, agent, gone in zip(new, columns.agents_at(rows), is_gone, strict=True)
+                if agent == field_agent.number and not gone
             ]
-            found.update(mine)
-            waiting += mine
+            found.update(waiting)
         return found
 
     async def _remade(self, compaction: int | None, run: str, synthesis: int, going: set[int]) -> Synthesizing | None:

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from fieldstone.compaction.extractive import Extractive
+from fieldstone.compaction.pace import in_thread, unhurried
 from fieldstone.compaction.plan import Selection
 from fieldstone.core.access import Caller
 from fieldstone.core.errors import CompactionRedactionFailed, SecretLeakage, TokenBudgetExceeded
@@ -176,12 +177,12 @@ class Condensing:
     def _counted(self, originals: Sequence[Original]) -> dict[str, int]:
         """Tokens by type."""
         sizes = dict.fromkeys((original.type for original in originals), 0)
-        for original in originals:
+        for original in unhurried(originals):
             sizes[original.type] += self._counter.count(original.text)
         return sizes
 
     async def _within(self, originals: Sequence[Original], budget: int, *, index: bool) -> tuple[Distillate, Spent]:
-        sizes = await asyncio.to_thread(self._counted, originals)
+        sizes = await in_thread(self._counted, originals)
         read = sum(sizes.values())
         shortest = await self._summarizer.distil(originals, LEAST_TOKENS)
         least = read + max(1, shortest.tokens)

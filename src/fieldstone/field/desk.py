@@ -7,8 +7,9 @@ the desk is dropped and nothing has happened.
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from fieldstone.core import access, clock
@@ -65,7 +66,7 @@ from fieldstone.projections.sessions import Sessions
 from fieldstone.projections.views import project
 
 
-class Decided(NamedTuple):
+class Decided(Struct, frozen=True, gc=False):
     event: AnyEvent
     texts: TextBundle | None
     projected: TextBundle | None
@@ -162,6 +163,8 @@ class Desk:
 
     def is_guarded(self, unit: int) -> bool:
         """Whether it is held or pinned."""
+        if not self._guards and not self._state.guards:  # a compaction asks for every unit
+            return False
         return self.has_guard(unit, "hold") or self.has_guard(unit, "pin")
 
     def has_guard(self, unit: int, guard: Guard) -> bool:
@@ -184,7 +187,8 @@ class Desk:
         self._replies[reply.key] = reply
 
     async def number(self, kind: NameKind, name: str) -> int | None:
-        return self._numbers.get((kind, name)) or await self._state.names.number(kind, name)
+        names = self._state.names
+        return self._numbers.get((kind, name)) or names.cached_number(kind, name) or await names.number(kind, name)
 
     async def unit(self, unit_id: str) -> UnitRow | None:
         seq = self._unit_seqs.get(unit_id)
@@ -194,9 +198,12 @@ class Desk:
         return self._units.setdefault(row.seq, row) if row else None
 
     async def unit_at(self, seq: int) -> UnitRow:
-        if seq not in self._units:
-            self._units[seq] = (await self._state.store.views.units([seq]))[seq]
-        return self._units[seq]
+        return (await self.units_at([seq]))[0]
+
+    async def units_at(self, seqs: Sequence[int]) -> list[UnitRow]:
+        if unread := [seq for seq in seqs if seq not in self._units]:
+            self._units.update(await self._state.store.views.units(unread))
+        return [self._units[seq] for seq in seqs]
 
     async def units_of(self, agent: int, by: AgentFacts) -> int:
         """How many units of the one agent the other sees."""

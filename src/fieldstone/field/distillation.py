@@ -29,6 +29,7 @@ from fieldstone.field.trust import noted_trust
 from fieldstone.field.work import NO_ANSWER
 from fieldstone.ports.summarizer import Distillate
 from fieldstone.ports.world import Ids
+from fieldstone.projections.columns import LAST_SHOWN_STATUS, STATUS_CODES
 
 WHY: Final = "distillation of a memory"
 
@@ -89,9 +90,9 @@ class Distillation:
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         draft, rest = desk.draft(desk.epoch), iter(clean)
-        rows = [await desk.unit_at(each.row.unit) for each in self._kept]
-        if not all(desk.is_to_go(row) for row in rows):
-            return draft, NO_ANSWER
+        rows = await desk.units_at([each.row.unit for each in self._kept])
+        if not all(desk.is_to_go(row) and STATUS_CODES[row.status] <= LAST_SHOWN_STATUS for row in rows):
+            return draft, NO_ANSWER  # one of them went or was replaced meanwhile: what it said is not said again
         self._trust = min((noted_trust(row) for row in rows), default=self._putting.trust)
         content, purpose, reasoning = (next(rest) for _ in range(3))
         tags = [next(rest) for _ in (PROVENANCE_TAG, *self._tags())]

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from fieldstone.compaction.pace import in_thread, unhurried
 from fieldstone.compaction.plan import GONE
 from fieldstone.compaction.shares import share_out
 from fieldstone.core.events import EntryTexts, UnitTexts, decode_texts
@@ -60,7 +61,7 @@ class Distilling:
         rest = iter(groups)
         while window := list(islice(rest, WINDOW_GROUPS)):
             read = [await self.looked_at(units) for units in window]
-            shares = await asyncio.to_thread(self._shares, read)
+            shares = await in_thread(self._shares, read)
             for each, share in zip(read, shares, strict=True):
                 distillate = await self.distil(each.originals, share, most_bytes) if each.originals else None
                 yield structs.replace(each, distillate=distillate)
@@ -70,7 +71,7 @@ class Distilling:
         distillate = await self._summarizer.distil(originals, tokens)
         if most_bytes is None:
             return distillate
-        whole = await asyncio.to_thread(self._count, originals)
+        whole = await in_thread(self._count, originals)
         while not distillate.text and tokens < whole:  # of a memory something always comes out
             tokens = min(whole, 2 * tokens)
             distillate = await self._summarizer.distil(originals, tokens)
@@ -89,7 +90,7 @@ class Distilling:
         parts = [await self._read(units[at : at + READ_AT_ONCE]) for at in range(0, len(units), READ_AT_ONCE)]
         rows = sorted(row for part, _, _ in parts for row in part)
         originals = [original for _, part, _ in parts for original in part]
-        tokens = await asyncio.to_thread(self._count, originals)
+        tokens = await in_thread(self._count, originals)
         tags = await self._tags(units) if rows and rows[0].session in self._state.memories else ()
         return Distilled(rows, originals, tokens, sum(size for _, _, size in parts), tags=tags)
 
@@ -116,7 +117,7 @@ class Distilling:
         return rows, originals, sum(len(each.body) for each in texts.values())
 
     def _count(self, originals: Sequence[Original]) -> int:
-        return sum(self._counter.count(original.text) for original in originals)
+        return sum(self._counter.count(original.text) for original in unhurried(originals))
 
     def _shares(self, groups: Sequence[Distilled]) -> list[int]:
         """Groups of which nothing is to be said again get nothing."""

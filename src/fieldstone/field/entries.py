@@ -150,7 +150,7 @@ class Entries:
         """What the memory lists, newest first, and whether a compaction made it; without a text being read."""
         session = await self.session(memory)
         found: list[EntryRow] = []
-        before: int | None = None
+        before = self._state.head.seq + 1  # what lies behind is on disk at most, and in no column yet
         views = self._state.store.views
         while session is not None and (
             rows := await views.entries(session, before=before, limit=PAGE_ENTRIES, every=False)

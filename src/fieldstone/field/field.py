@@ -17,9 +17,11 @@ from fieldstone.core.errors import Forbidden, InvalidPayload, ShuttingDown, Unit
 from fieldstone.core.events import Entry, UnitTexts, decode_entry
 from fieldstone.core.replies import (
     AgentProfile,
+    CompactionPage,
     CompactionProgress,
     FieldCapabilities,
     FieldStatus,
+    GuardPage,
     Lineage,
     Reply,
 )
@@ -53,6 +55,7 @@ from fieldstone.field.foreign import Clocks
 from fieldstone.field.forgetting import Forgetting
 from fieldstone.field.guarding import Guarding
 from fieldstone.field.idempotency import Fingerprint, fingerprint
+from fieldstone.field.listing import Lists
 from fieldstone.field.meanings import Meanings
 from fieldstone.field.memories import Memories
 from fieldstone.field.options import Models, Options
@@ -61,6 +64,7 @@ from fieldstone.field.rebuild import Rebuilt, rebuild
 from fieldstone.field.record import Recording
 from fieldstone.field.refusals import Refusals
 from fieldstone.field.register import Registering
+from fieldstone.field.registry import Registry
 from fieldstone.field.retention import Outcome as PolicyOutcome
 from fieldstone.field.retention import PolicyStatus, Retention, told_to
 from fieldstone.field.retract import Retracting
@@ -142,7 +146,7 @@ class LocalField:
             self._recover,
             refuse_secrets=options.refuse_secrets,
         )
-        self._refusals = Refusals(self._writer.leave, clock)
+        self._refusals, self._registry = Refusals(self._writer.leave, clock), Registry(secrets, self._writer.submit)
         self._detecting = Detecting(
             state,
             self._meanings,
@@ -170,6 +174,7 @@ class LocalField:
         self._compactions = Compactions(
             state, self._writer, self._reads, self._follower, distilling, self._scouring, self._forget, clock, ids
         )
+        self._lists = Lists(state, self._reads, self._compactions)
         self._retention = Retention(state, self._writer, self._compactions, clock, options.rules)
         self._scheduling = Scheduling(self._retention, clock)
         self.audit = AuditReads(state)
@@ -353,6 +358,10 @@ class LocalField:
         self.require(caller, "follow a compaction")
         return await self._compactions.told(compaction_id, caller)
 
+    async def compactions(self, *, after: int = 0, limit: int = 100, caller: Caller = LOCAL) -> CompactionPage:
+        self.require(caller, "follow a compaction")
+        return await self._lists.compactions(after, limit, caller)
+
     def watch_compaction(self, compaction_id: str, caller: Caller = LOCAL) -> AsyncIterator[CompactionProgress]:
         self.require(caller, "follow a compaction")
         return self._compactions.watch(compaction_id, caller)
@@ -392,6 +401,12 @@ class LocalField:
         await self._writer.submit(
             Guarding((await self._seen(unit_id, caller)).seq, guard, caller.credential, lifts=True)
         )
+
+    async def guards(
+        self, guard: Guard | None = None, *, after: int = 0, limit: int = 100, caller: Caller = LOCAL
+    ) -> GuardPage:
+        self.require(caller, "list the guards")
+        return await self._lists.guards(guard, after, limit, caller)
 
     async def lineage(self, unit_id: str, caller: Caller = LOCAL) -> Lineage:
         """What a unit was made from, and what was made from it."""
@@ -445,7 +460,7 @@ class LocalField:
     ) -> bool:
         """From now on it is found in every text. Whether it is weak: then only in plain form."""
         self.require(caller, "manage secrets")
-        return self._secrets.put(secret_id, value, scope)
+        return await self._registry.put(secret_id, value, scope, caller.credential)
 
     async def secrets(self, caller: Caller = LOCAL) -> Sequence[ListedSecret]:
         """Ids and scopes; the values never come out again."""
@@ -454,7 +469,7 @@ class LocalField:
 
     async def drop_secret(self, secret_id: str, caller: Caller = LOCAL) -> None:
         self.require(caller, "manage secrets")
-        self._secrets.drop(secret_id)
+        await self._registry.drop(secret_id, caller.credential)
 
     async def sweep(self, progress: Progress = lambda done: None, caller: Caller = LOCAL) -> Swept:
         """Clear secrets that became known late from every text that is stored."""

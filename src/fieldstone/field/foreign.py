@@ -26,6 +26,7 @@ from fieldstone.core.events import (
     NameKind,
     NameText,
     RetentionSet,
+    SecretChanged,
     TextBundle,
     UnitCommitted,
     UnitRecorded,
@@ -118,7 +119,9 @@ class ForeignEntries:
                     _refuse(line, f"entry {entry.seq} has an authority that there is not")
             case CompactionBegun() as begun:
                 self._check_compaction(begun, entry.seq, line)
-            case AccessRefused() | RetentionSet() | EntryWritten() | UnitsPurged() as event if not _is_plain(event):
+            case AccessRefused() | RetentionSet() | SecretChanged() | EntryWritten() | UnitsPurged() as event if (
+                not _is_plain(event)
+            ):
                 _refuse(line, f"entry {entry.seq} says what no field says")
             case UnitCommitted(score=score) if score is not None and not 0 <= score <= 1:
                 _refuse(line, f"entry {entry.seq} has a score that there is not")
@@ -198,12 +201,12 @@ class ForeignEntries:
         self._names.add(digest)
 
 
-def _is_plain(event: AccessRefused | RetentionSet | EntryWritten | UnitsPurged) -> bool:
+def _is_plain(event: AccessRefused | RetentionSet | SecretChanged | EntryWritten | UnitsPurged) -> bool:
     """An event holds no text from outside: what was asked for is of our own lists."""
     if isinstance(event, EntryWritten):
         return event.run is None or bool(_RUN.fullmatch(event.run))
     is_ours = event.credential is None or bool(_CREDENTIAL.fullmatch(event.credential))
-    if isinstance(event, RetentionSet | UnitsPurged):
+    if isinstance(event, RetentionSet | SecretChanged | UnitsPurged):
         return is_ours
     is_known = event.asked in LEAST_TO or event.asked in OPERATION_LEVELS
     return is_known and is_ours and event.code in _REFUSALS

@@ -1,9 +1,8 @@
 """What is kept of a message for comparing it with the next one of the same id: keyed digests, nothing readable."""
 
 from hashlib import blake2b
-from typing import NamedTuple
 
-from msgspec import json
+from msgspec import Struct, json
 
 from fieldstone.core.errors import InvalidEnvelope
 from fieldstone.core.requests import Message
@@ -12,7 +11,7 @@ from fieldstone.core.vocabulary import Operation
 _encoder = json.Encoder()
 
 
-class Fingerprint(NamedTuple):
+class Fingerprint(Struct, frozen=True, gc=False):
     key: bytes
     request: bytes
     operation: Operation

@@ -18,6 +18,7 @@ from fieldstone.core.text import CleanText
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.relate import settle
 from fieldstone.field.state import FieldState
+from fieldstone.field.steps import Stride, parts
 from fieldstone.field.synthesis import Synthesizing
 from fieldstone.field.work import NO_ANSWER, Wordless
 from fieldstone.field.writer import Writer
@@ -39,30 +40,41 @@ class Purge:
         self._writer = writer
         self._cold = cold
         self._forget = forget
+        self._stride = Stride(state)
         self._answered: set[bytes] = set()  # ids of purged units that remembered answers may still hold
 
-    async def put(self, work: "Purging") -> None:
-        """A batch goes. `finish` follows the last one."""
+    async def put(self, work: "Purging", *, in_pieces: bool = False) -> None:
+        """A batch goes, all of it or piece by piece. `finish` follows the last one."""
         async with self._state.rewriting:
-            try:
-                await self._writer.submit(work)
-            except SecretLeakage:  # what goes, goes: a summariser that says a secret cannot keep it
-                work.remade = ()
-                await self._writer.submit(work)
-            if work.event is not None:
-                with self._cold.following(work.entry):
-                    await self._clear(work.event)
+            went: list[Purging] = []
+            with self._cold.following(self._state.head.seq + 1):
+                try:
+                    for each in work.pieces(self._stride.units) if in_pieces else [work]:
+                        await self._submit(each)
+                        went.append(each)
+                finally:  # those that went are cleared, whatever became of the others
+                    events = [each.event for each in went if each.event is not None]
+                    await self._clear(events, [unit_id for each in went for unit_id in each.ids])
+            self._stride.note(own_entries=len(events))
+
+    async def _submit(self, work: "Purging") -> None:
+        try:
+            await self._writer.submit(work)
+        except SecretLeakage:  # what goes, goes: a summariser that says a secret cannot keep it
+            work.remade = ()
+            await self._writer.submit(work)
 
     async def erase(self, work: "Erasing") -> None:
         async with self._state.rewriting:
             await self._writer.submit(work)
             if work.event is not None:
                 with self._cold.following(work.entry):
-                    await self._clear(work.event)
+                    await self._clear([work.event], ())
 
     async def clear(self, event: UnitsPurged) -> None:
         """All that is left of these units, after a crash. Done twice it does no harm."""
-        await self._clear(event)
+        rows = await self._state.store.views.units(event.units)
+        await self._clear([event], [row.id for row in rows.values()])
         await self.finish()
 
     async def finish(self) -> None:
@@ -73,12 +85,14 @@ class Purge:
                 lambda bodies: [not ids.isdisjoint(_UNIT_ID.findall(body)) for body in bodies]
             )
 
-    async def _clear(self, event: UnitsPurged) -> None:
-        store = self._state.store
-        await self._cold.forget(event.units, event.texts)
-        await self._forget(event.units)
-        await store.vectors.erase(event.units)
-        self._answered.update(row.id.encode() for row in (await store.views.units(event.units)).values())
+    async def _clear(self, events: Sequence[UnitsPurged], ids: Sequence[str]) -> None:
+        if not events:
+            return
+        units = [unit for event in events for unit in event.units]
+        await self._cold.forget(units, [text for event in events for text in event.texts])
+        await self._forget(units)
+        await self._state.store.vectors.erase(units)
+        self._answered.update(unit_id.encode() for unit_id in ids)
 
 
 class Purging:
@@ -106,7 +120,13 @@ class Purging:
         self._credential = credential
         self.remade = remade
         self.event: UnitsPurged | None = None
+        self.ids: list[str] = []  # of the units that went
         self.entry = 0
+
+    def pieces(self, most: int) -> list["Purging"]:
+        """The same in several transactions: for units that no synthesis goes with."""
+        same = {"why": self._why, "credential": self._credential}
+        return [Purging(self._compaction, part, (), self._reasons, **same) for part in parts(self._units, most)]
 
     def texts(self) -> Sequence[str]:
         said = [] if self._why is None else [self._why]
@@ -116,11 +136,12 @@ class Purging:
         return ()
 
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
-        rows = [row for row in [await desk.unit_at(seq) for seq in self._units] if row.purged_seq is None]
+        rows = [row for row in await desk.units_at(self._units) if row.purged_seq is None]
         draft = desk.draft(desk.epoch) if self.remade else desk.quiet_draft(desk.epoch)
         rows = [row for row in rows if not desk.is_guarded(row.seq)]
         if not rows:
             return draft, NO_ANSWER
+        self.ids = [row.id for row in rows]
         texts = [*await texts_of(desk, rows), *(seq for row in rows for seq in self._reasons.get(row.seq, ()))]
         self.event = UnitsPurged(
             compaction=self._compaction,

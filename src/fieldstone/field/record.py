@@ -4,16 +4,18 @@ from collections.abc import Sequence
 from itertools import islice
 
 from fieldstone.core.access import Caller
+from fieldstone.core.agents import AgentFacts
 from fieldstone.core.authority import RECORD_COMMITTED, RECORD_DIRECTIVE, RECORD_DRAFT, check_authority
 from fieldstone.core.errors import Forbidden, RateLimited
 from fieldstone.core.events import LoggedRelation, UnitRecorded, UnitTexts
 from fieldstone.core.replies import Accepted
 from fieldstone.core.requests import Message, Record
 from fieldstone.core.text import CleanText
-from fieldstone.core.units import Confidence, Intent
+from fieldstone.core.units import Confidence, Intent, Relation
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.relate import find_target, relate
 from fieldstone.field.trust import trust_of
+from fieldstone.ports.views import UnitRow
 from fieldstone.ports.world import Ids
 
 _NO_INTENT = Intent()
@@ -54,21 +56,18 @@ class Recording:
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Accepted]:
         request, message = self._request, self.message
         author = desk.speaker(message)
-        needed = RECORD_COMMITTED if request.mode == "committed" else RECORD_DRAFT
-        check_authority(author.authority, needed, f"RECORD of a {request.mode} unit")
-        if request.type == "human_directive":
-            check_authority(author.authority, RECORD_DIRECTIVE, "RECORD of a human_directive")
+        _check_author(author, request)
         check_quota(desk, message.caller)
         draft = desk.draft(message.epoch)
         texts, session, task = self._arrange(clean)
-        if session is not None and desk.is_closed_to(await desk.number("session", session), author):
-            raise Forbidden("This session is closed: only its members record in it.")
-        targets = [await find_target(desk, author, relation) for relation in request.relations or ()]
-        logged = tuple(
-            LoggedRelation(relation.type, target.seq if target else None)
-            for relation, target in zip(request.relations or (), targets, strict=True)
-        )
         session_number = None if session is None else await draft.number_of("session", session)
+        if desk.is_closed_to(session_number, author):
+            raise Forbidden("This session is closed: only its members record in it.")
+        targets: Sequence[UnitRow | None] = ()
+        logged: tuple[LoggedRelation, ...] = ()
+        if request.relations:
+            targets = [await find_target(desk, author, relation) for relation in request.relations]
+            logged = _logged(request.relations, targets)
         task_number = None if task is None else await draft.number_of("task", task)
         unit_id = self._ids.unit()
         seq = draft.append(
@@ -100,14 +99,30 @@ class Recording:
             purpose=next(rest),
             question=None if intent.question is None else next(rest),
             reasoning=None if confidence.reasoning is None else next(rest),
-            evidence=tuple(islice(rest, len(confidence.evidence))),
-            assumptions=tuple(islice(rest, len(confidence.assumptions))),
-            descriptions=tuple(None if relation.description is None else next(rest) for relation in relations),
-            targets=tuple(clean[len(clean) - len(relations) :]),
+            evidence=tuple(islice(rest, len(confidence.evidence))) if confidence.evidence else (),
+            assumptions=tuple(islice(rest, len(confidence.assumptions))) if confidence.assumptions else (),
+            descriptions=tuple([None if relation.description is None else next(rest) for relation in relations]),
+            targets=tuple(clean[len(clean) - len(relations) :]) if relations else (),
         )
         session = None if self.message.session_id is None else next(rest)
         task = None if intent.task_id is None else next(rest)
         return texts, session, task
+
+
+def _check_author(author: AgentFacts, request: Record) -> None:
+    if request.mode == "committed":
+        check_authority(author.authority, RECORD_COMMITTED, "RECORD of a committed unit")
+    else:
+        check_authority(author.authority, RECORD_DRAFT, "RECORD of a draft unit")
+    if request.type == "human_directive":
+        check_authority(author.authority, RECORD_DIRECTIVE, "RECORD of a human_directive")
+
+
+def _logged(relations: Sequence[Relation], targets: Sequence[UnitRow | None]) -> tuple[LoggedRelation, ...]:
+    return tuple(
+        LoggedRelation(relation.type, target.seq if target else None)
+        for relation, target in zip(relations, targets, strict=True)
+    )
 
 
 def check_quota(desk: Desk, caller: Caller, *, more: int = 0) -> None:

@@ -47,9 +47,9 @@ class Requoting:
 
     def notice(self, changes: Iterable[Change]) -> None:
         """Units were taken back: whatever quotes them is seen to soon."""
-        self._expect(
-            change.unit for change in changes if isinstance(change, SetUnitStatus) and change.status in TAKEN_BACK
-        )
+        taken = [change for change in changes if isinstance(change, SetUnitStatus) and change.status in TAKEN_BACK]
+        if taken:
+            self._expect(change.unit for change in taken)
 
     async def catch_up(self) -> None:
         """What a crash left undone. Where nothing was ever quoted there is nothing to look for."""

@@ -76,6 +76,10 @@ class Secrets:
 
     def put(self, secret_id: str, value: str, scope: SecretScope) -> bool:
         """Whether the value is weak: then it is found in plain form only."""
+        return self.keep(self.checked(secret_id, value, scope))
+
+    def checked(self, secret_id: str, value: str, scope: SecretScope) -> KeptSecret:
+        """What can be kept. Raises `InvalidPayload`."""
         if not _ID.fullmatch(secret_id):
             raise InvalidPayload("A secret's id is 1 to 128 letters, digits, dots, hyphens and underscores.")
         if not VALUE_CHARACTERS_MIN <= len(value) <= MOST_CHARACTERS:
@@ -85,12 +89,26 @@ class Secrets:
             raise InvalidPayload("The id or the scope holds a secret itself.")
         if len(self.known()) >= MOST_SECRETS:
             raise InvalidPayload(f"There are {MOST_SECRETS} secrets already, which is the most.")
-        self._vault.put(KeptSecret(secret_id, scope_name(scope), value))
-        return check_value(value) is not None
+        return KeptSecret(secret_id, scope_name(scope), value)
+
+    def keep(self, secret: KeptSecret) -> bool:
+        """Whether the value is weak."""
+        self._vault.put(secret)
+        return check_value(secret.value) is not None
 
     def list(self) -> Sequence[ListedSecret]:
         return [ListedSecret(secret.id, scope_of(secret.scope)) for secret in self._vault.secrets()]
 
+    def scope(self, secret_id: str) -> SecretScope:
+        for secret in self.list():
+            if secret.id == secret_id:
+                return secret.scope
+        raise _unknown()
+
     def drop(self, secret_id: str) -> None:
         if not self._vault.drop(secret_id):
-            raise NotFound("There is no such secret.", suggested_action="List the secrets.")
+            raise _unknown()
+
+
+def _unknown() -> NotFound:
+    return NotFound("There is no such secret.", suggested_action="List the secrets.")

@@ -12,7 +12,7 @@ from fieldstone.core.events import AgentTexts, decode_entry, decode_texts
 from fieldstone.field.recent import RecentReads
 from fieldstone.ports.log import Head
 from fieldstone.ports.store import Store
-from fieldstone.ports.views import Change, DropGuard, KeepHint, PutAgent, PutConflict, PutEntry, PutGuard
+from fieldstone.ports.views import Change, DropGuard, KeepHint, PutAgent, PutConflict, PutEntry, PutGuard, PutUnit
 from fieldstone.projections.columns import UnitColumns
 from fieldstone.projections.names import Names
 from fieldstone.projections.relations import Relations
@@ -85,9 +85,10 @@ class FieldState:
 
     def note(self, changes: Sequence[Change]) -> None:
         """Changes are on disk: relations, members and conflicts among them count from now on."""
-        self.relations.apply(changes)
-        self.sessions.apply(changes)
-        for change in changes:
+        others = [change for change in changes if type(change) is not PutUnit]  # nearly all are new units
+        self.relations.apply(others)
+        self.sessions.apply(others)
+        for change in others:
             if isinstance(change, PutConflict):
                 self._disputes.add(_pair(change.row.unit_a, change.row.unit_b))
                 self._disputed.update((change.row.unit_a, change.row.unit_b))

@@ -3,7 +3,7 @@
 What a summariser says is new text, and takes the road of new text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -49,9 +49,13 @@ class Group(Struct, frozen=True):
 
 
 class Whole(Struct, frozen=True):
-    """Of a group that is too large for one step: the first units go with the synthesis, `rest` soon after."""
+    """Of a group that is too large for one step: the first units go with the synthesis, `rest` soon after.
+
+    `stands`: whether the rest is as it was read. To ask for each of thousands would keep others waiting.
+    """
 
     rest: Sequence[int]
+    stands: Callable[[], bool]
     sources: int
     score: float
     trust: int
@@ -115,14 +119,18 @@ class Synthesizing:
     async def decide(self, desk: Desk, clean: Sequence[CleanText]) -> tuple[Draft, Reply]:
         rows = await self.rows(desk)
         draft = desk.draft(desk.epoch)
-        as_read = [_said(row.status) for row in rows] == [_said(status) for status in self._group.statuses]
-        if self._archives and not (as_read and all(desk.is_to_go(row) for row in rows)):
+        if self._archives and not self._is_as_read(rows, desk):
             return draft, NO_ANSWER  # one of them changed meanwhile: the group is planned again
         await self.append_to(draft, desk, rows, clean)
         return draft, NO_ANSWER
 
+    def _is_as_read(self, rows: Sequence[UnitRow], desk: Desk) -> bool:
+        if [said_status(row.status) for row in rows] != [said_status(status) for status in self._group.statuses]:
+            return False
+        return all(desk.is_to_go(row) for row in rows) and (self._whole is None or self._whole.stands())
+
     async def rows(self, desk: Desk) -> list[UnitRow]:
-        return [await desk.unit_at(seq) for seq in self._group.units]
+        return await desk.units_at(self._group.units)
 
     async def append_to(self, draft: Draft, desk: Desk, rows: Sequence[UnitRow], clean: Sequence[CleanText]) -> None:
         content, purpose, reasoning, name, role, *rest = clean
@@ -197,7 +205,7 @@ def standing_of(said: Sequence[UnitRow]) -> tuple[float, int]:
     return min(scores, default=0.0), min(noted_trust(row) for row in said)
 
 
-def _said(status: UnitStatus) -> UnitStatus:
+def said_status(status: UnitStatus) -> UnitStatus:
     """Whether a unit has its vector already changes nothing of what it says."""
     return "active" if status == "pending_enrichment" else status
 

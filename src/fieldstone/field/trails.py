@@ -21,7 +21,7 @@ Key = tuple[str, str]  # agent or session, and its id
 
 
 class Trails:
-    """Nothing is kept as long as no secret is known."""
+    """Asked only where a secret is known: nothing is kept before."""
 
     def __init__(self, state: FieldState) -> None:
         self._state = state
@@ -35,8 +35,6 @@ class Trails:
 
         Without a message it is the Field that speaks, for a summariser that may know more than it should.
         """
-        if not harness.knows_secrets:
-            return group, {}
         if harness is not self._harness:  # what was noted of other secrets says nothing of these
             self._trails.clear()
             self._harness = harness

@@ -32,9 +32,9 @@ from fieldstone.redact.seams import Trail
 
 MOST_REQUESTS_A_GROUP: Final = 256  # bounds what one caller waits for
 SCANNED_ON_THE_SPOT_CHARS: Final = 65_536  # 64 requests of usual size, or 0.3 ms
-# Units whose answers are completed together. Fewer than a group: those that are done first are back with their next
-# request while the others are still being looked at, so that writing and embedding overlap.
-FINISHED_TOGETHER: Final = 16
+# Units whose answers are completed together. Of a large group those that are done first are back with their next
+# request while the others are still being looked at.
+FINISHED_TOGETHER: Final = 64
 QUIET_MS: Final = 50
 QUIET_FLUSH_MS: Final = 200  # what reads leave behind waits this long for a write to join
 
@@ -75,12 +75,16 @@ class Repeat(NamedTuple):
     key: bytes
 
 
-class _Asked(NamedTuple):
-    """A request with its texts, as they came and clean."""
+class Incomplete(NamedTuple):
+    """An answer that its task may still complete: one of a group's outcomes."""
 
-    waiting: Waiting
-    texts: Sequence[str]
-    clean: CleanGroup
+    task: asyncio.Task[None]
+    outcomes: Sequence[Outcome]
+    at: int
+
+    def resolve_too(self, answer: asyncio.Future[Reply] | None) -> None:
+        """Somebody else waits for the same answer."""
+        self.task.add_done_callback(lambda _: _resolve(answer, self.outcomes[self.at]))
 
 
 class Written(NamedTuple):
@@ -123,7 +127,7 @@ class Writer:
         self._after_commit = after_commit
         self._finish = finish
         self._finishing: set[asyncio.Task[None]] = set()
-        self._incomplete: dict[bytes, asyncio.Future[Outcome]] = {}  # answers that may still change, by message
+        self._incomplete: dict[bytes, Incomplete] = {}  # answers that may still change, by message
         self._recover = recover
         self._refuse_secrets = refuse_secrets
         self._queue: list[Waiting] = []
@@ -199,22 +203,22 @@ class Writer:
     def _complete_soon(self, group: Sequence[Waiting], written: Written) -> None:
         """The next group need not wait until this one's answers are complete."""
         if self._finish is None:
-            _resolve_all(dict(enumerate(group)), written.outcomes)
+            for waits, outcome in zip(group, written.outcomes, strict=True):
+                _resolve(waits.answer, outcome)
             return
-        loop = asyncio.get_running_loop()
-        for each in written.landed:
-            if each.fingerprint is not None:
-                self._incomplete[each.fingerprint.key] = loop.create_future()
         waiting = dict(enumerate(group))
-        for repeat in written.repeats:
-            if first := self._incomplete.get(repeat.key):
-                _resolve_with(waiting.pop(repeat.at).answer, first)
         for start in range(0, len(written.landed), FINISHED_TOGETHER):
             landed = written.landed[start : start + FINISHED_TOGETHER]
             theirs = {each.at: waiting.pop(each.at) for each in landed if each.at in waiting}
-            task = loop.create_task(self._complete(self._finish, theirs, landed, written))
+            task = asyncio.get_running_loop().create_task(self._complete(self._finish, theirs, landed, written))
             self._finishing.add(task)
             task.add_done_callback(self._finishing.discard)
+            for each in landed:
+                if each.fingerprint is not None:
+                    self._incomplete[each.fingerprint.key] = Incomplete(task, written.outcomes, each.at)
+        for repeat in written.repeats:
+            if first := self._incomplete.get(repeat.key):
+                first.resolve_too(waiting.pop(repeat.at).answer)
         _resolve_all(waiting, written.outcomes)
 
     async def _complete(
@@ -226,12 +230,13 @@ class Writer:
             logger.error("units could not be looked at", units=len(landed), exc_info=broken)
         for each in landed:
             if each.fingerprint is not None:
-                self._incomplete.pop(each.fingerprint.key).set_result(written.outcomes[each.at])
+                self._incomplete.pop(each.fingerprint.key, None)
         _resolve_all(waiting, written.outcomes)
 
     async def _gather(self) -> None:
-        """Let those who are already at the door come in: as long as each turn of the event loop brings more."""
-        size = 0
+        """Let those who are already at the door come in: as long as each turn of the event loop brings more. The turn
+        since the first one came has brought nobody where that one is still alone."""
+        size = 1
         while size < len(self._queue) < MOST_REQUESTS_A_GROUP:
             size = len(self._queue)
             await asyncio.sleep(0)
@@ -267,12 +272,11 @@ class Writer:
         known = await self._known_replies(group)
         desk = Desk(self._state, self._ids, known, at_ms=self._clock.now_ms(), epoch_leap=self._rules.epoch_leap)
         harness = await self._cleaning.harness()
-        dirty = [[*waiting.work.texts(), *(name for _, name in waiting.work.names())] for waiting in group]
+        dirty = [[*waiting.work.texts(), *[name for _, name in waiting.work.names()]] for waiting in group]
         cleaned = await _cleaned(harness, dirty)
         written = Written([], [], desk.unit_texts, [])
         for waiting, texts, clean in zip(group, dirty, cleaned, strict=True):
-            asked = _Asked(waiting, texts, clean)
-            written.outcomes.append(await self._decide(desk, written, harness, asked))
+            written.outcomes.append(await self._decide(desk, written, harness, waiting, texts, clean))
         return desk, written
 
     async def _known_replies(self, group: Sequence[Waiting]) -> dict[bytes, RememberedReply]:
@@ -283,17 +287,20 @@ class Writer:
         found = await self._state.store.replies.find(keys)
         return {key: reply for key, reply in found.items() if reply.at_ms >= horizon_ms}
 
-    async def _decide(self, desk: Desk, written: Written, harness: Harness, asked: "_Asked") -> Outcome:
-        waiting, clean, trails = asked.waiting, asked.clean, dict[Key, Trail]()
+    async def _decide(
+        self, desk: Desk, written: Written, harness: Harness, waiting: Waiting, texts: Sequence[str], clean: CleanGroup
+    ) -> Outcome:
+        """`texts` are the request's texts as they came, and `clean` what became of them."""
         work, fingerprint = waiting.work, waiting.fingerprint
+        trails: dict[Key, Trail] = {}
         try:
             if fingerprint and (remembered := desk.reply(fingerprint.key)):
                 answer = _first_answer(fingerprint, remembered)
                 written.repeats.append(Repeat(len(written.outcomes), fingerprint.key))
                 return answer
-            if work.message is not None or asked.texts:
-                clean, trails = await self._trails.follow(harness, work.message, asked.texts, clean)
-            if clean.texts is not asked.texts:
+            if harness.knows_secrets and (work.message is not None or texts):
+                clean, trails = await self._trails.follow(harness, work.message, texts, clean)
+            if clean.texts is not texts:
                 _refuse_altered_names(work, clean)
             if clean.found and self._refuse_secrets and waiting.answer is not None and work.brings_news:
                 raise SecretLeakage(f"The texts hold secrets: {', '.join(sorted(set(clean.found)))}.")
@@ -302,8 +309,9 @@ class Writer:
             return refused
         desk.accept(draft)
         self._trails.keep(trails)
-        for unit, is_new in draft.units:
-            written.landed.append(Landed(len(written.outcomes), unit, is_new, fingerprint))
+        if self._finish is not None:
+            place = len(written.outcomes)
+            written.landed.extend(Landed(place, unit, is_new, fingerprint) for unit, is_new in draft.units)
         if clean.found:
             reply = _with_redaction_warning(reply, clean.found)
         if fingerprint and draft.events:  # what changed nothing may be asked again
@@ -344,10 +352,6 @@ def _with_redaction_warning(reply: Reply, found: Sequence[str]) -> Reply:
 def _resolve_all(group: Mapping[int, Waiting], outcomes: Sequence[Outcome]) -> None:
     for at, waiting in group.items():
         _resolve(waiting.answer, outcomes[at])
-
-
-def _resolve_with(answer: asyncio.Future[Reply] | None, first: asyncio.Future[Outcome]) -> None:
-    first.add_done_callback(lambda done: _resolve(answer, done.result()))
 
 
 def _resolve(answer: asyncio.Future[Reply] | None, outcome: Outcome) -> None:

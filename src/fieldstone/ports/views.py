@@ -187,6 +187,13 @@ class PutRelation(NamedTuple):
     row: RelationRow
 
 
+class ElaborateUnits(NamedTuple):
+    """All relations of a unit that only elaborates others, in their order: a synthesis has thousands of them."""
+
+    source: int
+    targets: Sequence[int]
+
+
 class MarkEcho(NamedTuple):
     unit: int
     of: int
@@ -305,6 +312,7 @@ Change = (
     | SetUnitStatus
     | CommitUnit
     | PutRelation
+    | ElaborateUnits
     | MarkEcho
     | PutConflict
     | ResolveConflict

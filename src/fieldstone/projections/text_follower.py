@@ -234,7 +234,7 @@ class TextFollower:
 
 def searchable(texts: UnitTexts) -> str:
     """What of a unit can be found by words: what it says, and why it was recorded."""
-    return " \n ".join(filter(None, (texts.content, texts.purpose, texts.question)))
+    return " \n ".join([text for text in (texts.content, texts.purpose, texts.question) if text])
 
 
 def _is_here(row: UnitRow) -> bool:

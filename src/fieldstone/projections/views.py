@@ -25,6 +25,7 @@ from fieldstone.core.events import (
     NameKind,
     NameText,
     RetentionSet,
+    SecretChanged,
     SessionCreated,
     SessionJoined,
     SessionLeft,
@@ -54,6 +55,7 @@ from fieldstone.ports.views import (
     ConflictRow,
     DropGuard,
     DropMember,
+    ElaborateUnits,
     EndCompaction,
     EntryRow,
     FeedRow,
@@ -93,7 +95,8 @@ def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> 
     event = entry.event
     match event:
         case UnitRecorded():
-            return (PutUnit(_unit_row(entry, event)), *_relations(entry.seq, event))
+            unit = PutUnit(_unit_row(entry, event))
+            return (unit, *_relations(entry.seq, event)) if event.relations else (unit,)
         case UnitCommitted(unit=unit, score=score):
             return (CommitUnit(unit, entry.epoch, entry.seq, score),)
         case UnitDiscarded(unit=unit) | UnitRetracted(unit=unit):
@@ -158,7 +161,7 @@ def project(entry: Entry, texts: TextBundle | None, name_digest: NameDigest) -> 
             return (PutGuard(unit, guard),)
         case UnitUnguarded(unit=unit, guard=guard):
             return (DropGuard(unit, guard),)
-        case ClockRaised() | ConflictsListed() | AccessRefused() | RetentionSet():
+        case ClockRaised() | ConflictsListed() | AccessRefused() | RetentionSet() | SecretChanged():
             return ()
         case _:
             assert_never(event)
@@ -199,7 +202,10 @@ def _labels(texts: EntryTexts, name_digest: NameDigest) -> tuple[bytes | None, t
     return own, tuple(sorted(tags | sources | ({own} if own is not None else set())))
 
 
-def _relations(source: int, event: UnitRecorded) -> list[PutRelation]:
+def _relations(source: int, event: UnitRecorded) -> Sequence[Change]:
+    elaborated = tuple(each.target for each in event.relations if each.type == "elaborates" and each.target is not None)
+    if elaborated and len(elaborated) == len(event.relations):  # of a synthesis, which may have thousands
+        return (ElaborateUnits(source, elaborated),)
     return [
         PutRelation(RelationRow(source, place, relation.type, relation.target))
         for place, relation in enumerate(event.relations)

@@ -14,6 +14,7 @@ from fieldstone.ports.views import (
     CompactionRow,
     DropGuard,
     DropMember,
+    ElaborateUnits,
     EndCompaction,
     EntryRow,
     FeedRow,
@@ -141,6 +142,11 @@ class ViewsTests(StoreCase):
         await _apply(store, PutRelation(rows[2]))
         await _apply(store, PutRelation(rows[1]), PutRelation(rows[0]))
         assert await store.views.relations() == rows
+
+    async def test_what_a_unit_elaborates_is_a_relation_each_in_the_order_given(self, store: Store) -> None:
+        await _apply(store, ElaborateUnits(9, (7, 4, 5)), PutRelation(RelationRow(4, 0, "informs", 2)))
+        elaborated = [RelationRow(9, place, "elaborates", target) for place, target in enumerate((7, 4, 5))]
+        assert await store.views.relations() == [RelationRow(4, 0, "informs", 2), *elaborated]
 
     async def test_an_echo_is_marked(self, store: Store) -> None:
         await _apply(store, PutUnit(unit_row(4)), PutUnit(unit_row(5)))

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 SERVER_PROGRAM: Final = "fieldstone serve"
 
 
-def serve(settings: Settings, *, conformance: bool = False) -> None:
-    """Serve the store over HTTP until SIGTERM or SIGINT.
+def serve(settings: Settings, *, conformance: bool = False, as_json: bool = False) -> None:
+    """Serve the store over HTTP until SIGTERM or SIGINT. `as_json`: what it says on stdout is JSON.
 
     Raises `NonLoopbackHost`, `CannotListen`, `StoreHeld` and `UnknownStore`: each a sentence for whoever started it.
     """
     from fieldstone.servers.http.serve import serve as serve_http
 
-    serve_http(settings, lambda: open_house(settings, conformance=conformance))
+    serve_http(settings, lambda: open_house(settings, conformance=conformance), as_json=as_json)
 
 
 @asynccontextmanager
@@ -62,6 +62,9 @@ async def open_house(settings: Settings, *, conformance: bool = False) -> AsyncI
     credentials = Credentials(keys, local_tenant=settings.tenant, tokens=_open_tokens(settings, clock))
     check_address(settings.host, is_open=credentials.is_open())  # before the store is taken
     models = replace(open_models(settings), shared=True)
+    if host is not None:
+        # To load the counter keeps every thread waiting for 60 ms: now, and not when a memory is first compacted.
+        await asyncio.to_thread(models.counter.count, "")
     place = TenantPlace(open_stores(settings, program=SERVER_PROGRAM), access, open_planes(settings))
 
     async def open_tenant(tenant: str) -> LocalField:

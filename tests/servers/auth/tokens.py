@@ -6,15 +6,17 @@ from typing import Any, Final
 
 from msgspec import convert
 
+from fieldstone.servers.auth.bounds import Maker
 from fieldstone.servers.auth.keys import Keys, MadeKey, NewKey
 
+OPERATOR: Final = Maker()
 OTHER_SECRET: Final = "A" * 43
 DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
-def make(keys: Keys, tenant: str, *, expires_ms: int | None = None, **wishes: Any) -> MadeKey:
+def make(keys: Keys, tenant: str, *, expires_ms: int | None = None, maker: Maker = OPERATOR, **wishes: Any) -> MadeKey:
     expires = None if expires_ms is None else datetime.fromtimestamp(expires_ms / 1_000, UTC)
-    return keys.create(convert({"tenant": tenant, "expires": expires, **wishes}, NewKey))
+    return keys.create(convert({"tenant": tenant, "expires": expires, **wishes}, NewKey), maker)
 
 
 def with_secret(key: str, secret: str = OTHER_SECRET) -> str:

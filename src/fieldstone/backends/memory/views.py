@@ -18,6 +18,7 @@ from fieldstone.ports.views import (
     ConflictRow,
     DropGuard,
     DropMember,
+    ElaborateUnits,
     EndCompaction,
     EntryRow,
     FeedRow,
@@ -183,6 +184,9 @@ class MemoryViews:
                 self._commit(change)
             case PutRelation(relation):
                 self._relations[relation.source, relation.place] = relation
+            case ElaborateUnits(source, targets):
+                rows = [RelationRow(source, place, "elaborates", target) for place, target in enumerate(targets)]
+                self._relations |= {(source, row.place): row for row in rows}
             case MarkEcho(unit, original):
                 self._units[unit] = self._units[unit]._replace(echo_of=original)
             case PutName(name):

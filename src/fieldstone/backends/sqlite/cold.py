@@ -20,6 +20,7 @@ from fieldstone.backends.sqlite.connection import (
     empty_journal,
     full_as_storage_full,
     open_reader,
+    transaction,
 )
 from fieldstone.backends.sqlite.gaps import Table, clear_pages
 from fieldstone.backends.sqlite.log import Span
@@ -71,7 +72,7 @@ class SqliteColdFile:
         writer = self._writer or self._open()
 
         def transact() -> T:
-            with full_as_storage_full(), writer:
+            with full_as_storage_full(), transaction(writer):
                 done = work(writer)
             return done
 
@@ -281,7 +282,7 @@ def _prepare(connection: apsw.Connection, path: Path) -> None:
     if version > SCHEMA_VERSION:
         raise StoreTooNew(f"{path} has schema version {version}; this Fieldstone knows {SCHEMA_VERSION}. Upgrade it.")
     if version == 0:
-        with connection:
+        with transaction(connection):
             connection.execute((resources.files(__package__) / "cold.sql").read_text())
             connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 

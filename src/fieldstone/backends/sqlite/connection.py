@@ -40,6 +40,19 @@ def open_reader(path: Path) -> apsw.Connection:
     return connection
 
 
+@contextmanager
+def transaction(connection: apsw.Connection) -> Iterator[None]:
+    """Not `with connection`: that keeps all other threads from running while it commits, and so waits for the disk."""
+    connection.execute("BEGIN")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:  # why: whatever it was, the transaction is over
+        if connection.in_transaction:  # without room SQLite may have undone it by itself
+            connection.execute("ROLLBACK")
+        raise
+
+
 def empty_journal(connection: apsw.Connection) -> bool:
     """Save the WAL and cut it to nothing. False where somebody still reads from it: others must not wait for long."""
     connection.set_busy_timeout(JOURNAL_BUSY_MS)

@@ -14,10 +14,17 @@ from typing import Final, TypeVar
 
 import apsw
 
-from fieldstone.backends.sqlite.connection import empty_journal, full_as_storage_full, open_reader, open_writer
+from fieldstone.backends.sqlite.connection import (
+    empty_journal,
+    full_as_storage_full,
+    open_reader,
+    open_writer,
+    transaction,
+)
 from fieldstone.backends.sqlite.text_index import SqliteIndexFile, index_path
 
 FAST_COMMIT_MS: Final = 2.0  # a disk this fast is waited for on the spot: two hops to a thread cost as much
+LARGE_BYTES: Final = 128 * 1024  # of a commit's entries: what takes longer than a hundred RECORDs is for the thread
 NEW_READING_WEIGHT: Final = 0.2  # in the running mean of commit times
 CHECKPOINT_PAGES: Final = 1_000  # SQLite's own default; done beside the commits, not inside one
 FEW_PAGES: Final = 150  # saved in less time than a few commits take
@@ -76,11 +83,13 @@ class SqliteFile:
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
-    async def commit(self, insert: Callable[[apsw.Connection], None], then: Callable[[], None]) -> None:
+    async def commit(
+        self, insert: Callable[[apsw.Connection], None], then: Callable[[], None], *, size_bytes: int
+    ) -> None:
         """`insert` in one transaction. `then` follows when that is on disk, and before anything else is written."""
         async with self._writing:
             await self._keep_wal_bounded()
-            if self._mean_commit_ms <= FAST_COMMIT_MS:
+            if self._mean_commit_ms <= FAST_COMMIT_MS and size_bytes < LARGE_BYTES:
                 self._commit(insert, then)
             else:
                 await self._in_thread(lambda: self._commit(insert, then))
@@ -97,7 +106,7 @@ class SqliteFile:
 
     def transact(self, work: Callable[[apsw.Connection], T]) -> T:
         """The same at once, for whoever has the writer to itself."""
-        with full_as_storage_full(), self._writer:
+        with full_as_storage_full(), transaction(self._writer):
             done = work(self._writer)
         return done
 
@@ -105,13 +114,13 @@ class SqliteFile:
     async def rewriting(self) -> AsyncIterator[apsw.Connection]:
         """A transaction for work that waits for something in between. All other writes wait until it is over."""
         async with self._writing:
-            with full_as_storage_full(), self._writer:
+            with full_as_storage_full(), transaction(self._writer):
                 yield self._writer
         self._checkpoint_if_due()
 
     def _commit(self, insert: Callable[[apsw.Connection], None], then: Callable[[], None]) -> None:
         with full_as_storage_full():
-            with self._writer:
+            with transaction(self._writer):
                 insert(self._writer)
                 inserted = time.perf_counter()
             commit_ms = (time.perf_counter() - inserted) * 1e3

@@ -1,8 +1,9 @@
 """Log and texts of one stream."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import apsw
+from msgspec import json
 
 from fieldstone.backends.sqlite.connection import load_queries
 from fieldstone.ports.cold import ColdStore, hot_and_cold
@@ -23,6 +24,10 @@ class Span:
 
     def position(self, seq: int) -> int:
         return self.base | min(max(seq, 0), MOST_SEQ)
+
+    def positions(self, seqs: Iterable[int]) -> str:
+        """Many of them, as `json_each` takes them. There is nothing at a seq that no entry can have."""
+        return json.encode([self.base | seq for seq in seqs if 0 <= seq <= MOST_SEQ]).decode()
 
 
 class SqliteLog:
@@ -47,10 +52,8 @@ class SqliteContent:
         self._cold = cold
 
     async def get(self, seqs: Sequence[int]) -> dict[int, StoredText]:
-        found: dict[int, StoredText] = {}
-        for seq in seqs:
-            for row in self._near.execute(SQL["get_text"], (self._span.position(seq),)):
-                found[seq] = StoredText(*row)
+        rows = self._near.execute(SQL["get_texts"], (self._span.positions(seqs),))
+        found = {row[0]: StoredText(*row) for row in rows}
         missing = [seq for seq in seqs if seq not in found]
         return found | await self._cold.get(missing) if missing else found
 

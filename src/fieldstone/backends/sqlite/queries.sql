@@ -29,8 +29,9 @@ DELETE FROM texts WHERE position = ?;
 -- name: read_texts
 SELECT position & 0xffffffff, salt, body FROM texts WHERE position > ? AND position <= ? ORDER BY position LIMIT ?;
 
--- name: get_text
-SELECT position & 0xffffffff, salt, body FROM texts WHERE position = ?;
+-- name: get_texts
+-- One statement for all of them: each of its own would open and close a read transaction, which costs most of its time.
+SELECT position & 0xffffffff, salt, body FROM texts WHERE position IN (SELECT value FROM json_each(?));
 
 -- name: insert_reply
 INSERT INTO replies (position, key, request, at_ms, body) VALUES (?, ?, ?, ?, ?);
@@ -101,10 +102,10 @@ SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, regis
        committed_seq, archived_epoch, echo_of, trust, purged_seq
     FROM units WHERE id = ? AND position >> 32 = ?;
 
--- name: get_unit
+-- name: get_units
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
        committed_seq, archived_epoch, echo_of, trust, purged_seq
-    FROM units WHERE position = ?;
+    FROM units WHERE position IN (SELECT value FROM json_each(?));
 
 -- name: scan_units
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
@@ -158,14 +159,17 @@ ORDER BY 1;
 -- name: put_relation
 INSERT INTO relations (source, place, type, target) VALUES (?, ?, ?, ?);
 
+-- name: elaborate_units
+INSERT INTO relations (source, place, type, target) SELECT ?, key, 'elaborates', value FROM json_each(?);
+
 -- name: all_relations
 SELECT source & 0xffffffff, place, type, target FROM relations WHERE source > ? AND source <= ? ORDER BY source, place;
 
--- name: archive_unit
-UPDATE units SET archived_epoch = ? WHERE position = ?;
+-- name: archive_units
+UPDATE units SET archived_epoch = ? WHERE position IN (SELECT value FROM json_each(?));
 
--- name: purge_unit
-UPDATE units SET purged_seq = ? WHERE position = ?;
+-- name: purge_units
+UPDATE units SET purged_seq = ? WHERE position IN (SELECT value FROM json_each(?));
 
 -- name: put_compaction
 INSERT INTO compactions (position, id, strategy, state, units, syntheses, bytes, ended_seq)
@@ -267,11 +271,11 @@ INSERT INTO entry_tags (session, digest, entry) VALUES (?, ?, ?);
 DELETE FROM entry_tags WHERE entry IN
     (SELECT position FROM entries WHERE written = ?1 AND position > ?2 AND position <= ?3);
 
--- name: forget_entry
-UPDATE entries SET digest = NULL, expires_ms = NULL WHERE position = ?;
+-- name: forget_entries
+UPDATE entries SET digest = NULL, expires_ms = NULL WHERE position IN (SELECT value FROM json_each(?));
 
 -- name: drop_tags_of
-DELETE FROM entry_tags WHERE entry = ?;
+DELETE FROM entry_tags WHERE entry IN (SELECT value FROM json_each(?));
 
 -- name: find_written
 SELECT position, session FROM entries WHERE written = ? AND position > ? AND position <= ?;
@@ -282,20 +286,20 @@ UPDATE entries SET digest = ? WHERE position = ?;
 -- name: has_entries
 SELECT 1 FROM entries WHERE position > ? AND position <= ? LIMIT 1;
 
--- name: shelve_entry
-UPDATE entries SET archived_seq = ? WHERE position = ?;
+-- name: shelve_entries
+UPDATE entries SET archived_seq = ? WHERE position IN (SELECT value FROM json_each(?));
 
--- name: remove_entry
+-- name: remove_entries
 -- The first time counts: an entry that was replaced and then purged was gone before.
-UPDATE entries SET gone_seq = coalesce(gone_seq, ?) WHERE position = ?;
+UPDATE entries SET gone_seq = coalesce(gone_seq, ?) WHERE position IN (SELECT value FROM json_each(?));
 
 -- name: find_entry
 SELECT position & 0xffffffff, session & 0xffffffff, written, digest, expires_ms, run, archived_seq, gone_seq
     FROM entries WHERE session = ? AND digest = ? ORDER BY position DESC LIMIT 1;
 
--- name: get_entry
+-- name: get_entries
 SELECT position & 0xffffffff, session & 0xffffffff, written, digest, expires_ms, run, archived_seq, gone_seq
-    FROM entries WHERE position = ?;
+    FROM entries WHERE position IN (SELECT value FROM json_each(?));
 
 -- name: listed_entries
 SELECT position & 0xffffffff, session & 0xffffffff, written, digest, expires_ms, run, archived_seq, gone_seq

@@ -126,7 +126,10 @@ class SqliteStore:
         return f"sqlite:{self._file.path}"
 
     async def commit(self, commit: Commit) -> None:
-        await self._file.commit(lambda writer: self._insert(writer, commit), lambda: self._inserted(commit))
+        size_bytes = sum([len(entry.body) for entry in commit.entries])
+        await self._file.commit(
+            lambda writer: self._insert(writer, commit), lambda: self._inserted(commit), size_bytes=size_bytes
+        )
 
     async def replace_views(self, changes: AsyncIterator[Sequence[Change]]) -> None:
         async with self._file.rewriting() as writer:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import apsw
+from msgspec import json
 
 from fieldstone.backends.sqlite.log import SQL, Span
 from fieldstone.core.events import NameKind
@@ -18,6 +19,7 @@ from fieldstone.ports.views import (
     ConflictRow,
     DropGuard,
     DropMember,
+    ElaborateUnits,
     EndCompaction,
     EntryRow,
     FeedRow,
@@ -82,11 +84,8 @@ class SqliteViews:
         return None
 
     async def units(self, seqs: Sequence[int]) -> dict[int, UnitRow]:
-        found: dict[int, UnitRow] = {}
-        for seq in seqs:
-            for row in self._near.execute(SQL["get_unit"], (self._span.position(seq),)):
-                found[seq] = UnitRow(*row)
-        return found
+        rows = self._near.execute(SQL["get_units"], (self._span.positions(seqs),))
+        return {row[0]: UnitRow(*row) for row in rows}
 
     async def scan_units(self, *, after: int, limit: int) -> Sequence[UnitRow]:
         rows = self._near.execute(SQL["scan_units"], (self._span.position(after), self._span.end, limit))
@@ -127,11 +126,8 @@ class SqliteViews:
         return None
 
     async def entries_of(self, units: Sequence[int]) -> dict[int, EntryRow]:
-        found: dict[int, EntryRow] = {}
-        for unit in units:
-            for row in self._near.execute(SQL["get_entry"], (self._span.position(unit),)):
-                found[unit] = EntryRow(*row)
-        return found
+        rows = self._near.execute(SQL["get_entries"], (self._span.positions(units),))
+        return {row[0]: EntryRow(*row) for row in rows}
 
     async def entries(
         self,
@@ -228,12 +224,13 @@ def _write_many(connection: apsw.Connection, span: Span, change: Change) -> None
     """One change of many units, in the order in which they came: what is archived may be restored in the same group."""
     match change:
         case ArchiveUnits(units, epoch):
-            rows = [(epoch, span.base | unit) for unit in units]
-            connection.executemany(SQL["archive_unit"], rows)
+            connection.execute(SQL["archive_units"], (epoch, span.positions(units)))
         case RestoreUnits(units):
-            connection.executemany(SQL["archive_unit"], [(None, span.base | unit) for unit in units])
+            connection.execute(SQL["archive_units"], (None, span.positions(units)))
+        case ElaborateUnits(source, targets):
+            connection.execute(SQL["elaborate_units"], (span.base | source, json.encode(targets).decode()))
         case PurgeUnits(units, seq):
-            connection.executemany(SQL["purge_unit"], [(seq, span.base | unit) for unit in units])
+            connection.execute(SQL["purge_units"], (seq, span.positions(units)))
         case _:
             raise TypeError(f"{change} is of single rows")
 
@@ -244,14 +241,15 @@ def _write_entries(connection: apsw.Connection, span: Span, change: Change) -> N
         return
     match change:
         case ShelveEntries(units, seq):
-            connection.executemany(SQL["shelve_entry"], [(seq, span.base | unit) for unit in units])
+            connection.execute(SQL["shelve_entries"], (seq, span.positions(units)))
         case ReturnEntries(units):
-            connection.executemany(SQL["shelve_entry"], [(None, span.base | unit) for unit in units])
+            connection.execute(SQL["shelve_entries"], (None, span.positions(units)))
         case RemoveEntries(units, seq, purged):
-            connection.executemany(SQL["remove_entry"], [(seq, span.base | unit) for unit in units])
+            positions = span.positions(units)
+            connection.execute(SQL["remove_entries"], (seq, positions))
             if purged:
-                connection.executemany(SQL["forget_entry"], [(span.base | unit,) for unit in units])
-                connection.executemany(SQL["drop_tags_of"], [(span.base | unit,) for unit in units])
+                connection.execute(SQL["forget_entries"], (positions,))
+                connection.execute(SQL["drop_tags_of"], (positions,))
         case RelabelEntry(written, digest, tags):
             of_this = (written, span.base, span.end)
             for position, session in connection.execute(SQL["find_written"], of_this).fetchall():
@@ -273,7 +271,7 @@ def erase_views(connection: apsw.Connection, span: Span) -> None:
 
 
 _OF_ENTRIES: Final = (ShelveEntries, ReturnEntries, RemoveEntries, RelabelEntry)
-_OF_MANY: Final = (ArchiveUnits, RestoreUnits, PurgeUnits, *_OF_ENTRIES)
+_OF_MANY: Final = (ElaborateUnits, ArchiveUnits, RestoreUnits, PurgeUnits, *_OF_ENTRIES)
 _EARLIEST_MS: Final = -(2**63)
 
 Bindings = Callable[[Any, Span], tuple[Any, ...]]

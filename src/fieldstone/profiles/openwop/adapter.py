@@ -117,7 +117,7 @@ class MemoryAdapter:
         if entry_id == INDEX_FILE:
             return await self._index(ref)
         if (of_field := field_ref(ref)) is not None:
-            found = await self._of_field(of_field, entry_id)
+            found = await self._of_field(of_field, entry_id, moment)
         else:
             found = await self._entries.get(ref, entry_id, moment)
         return None if found is None else _shown(found)
@@ -194,8 +194,7 @@ class MemoryAdapter:
         self._check_write(ref, "compact a memory", creates=False)
         if not is_well_formed(ref):
             return ()
-        listed = await self._entries.listed(ref)
-        units = [row.unit for row, is_output in listed if whole or (row.expires_ms is None and not is_output)]
+        units = await self._sources(ref, whole=whole)
         if len(units) < 2:
             return ()
         rows = await self._memories.condensing.compact(
@@ -239,16 +238,21 @@ class MemoryAdapter:
         events = await Feed(self._field, self._caller).tell([told])
         return events[0]
 
+    async def _sources(self, ref: str, *, whole: bool) -> Sequence[int]:
+        """Of a compaction: their numbers alone, since thousands of rows would be kept for as long as it takes."""
+        listed = await self._entries.listed(ref)
+        return [row.unit for row, is_output in listed if whole or (row.expires_ms is None and not is_output)]
+
     async def _index(self, ref: str) -> MemoryEntry | None:
         index = await index_of(self._field, ref)
         if index is None:
             return None
         return MemoryEntry(INDEX_FILE, encoded(index), (), str(index["updatedAt"]))
 
-    async def _of_field(self, ref: FieldRef, unit_id: str) -> KeptEntry | None:
+    async def _of_field(self, ref: FieldRef, unit_id: str, moment: Moment | None) -> KeptEntry | None:
         if ref.field != self._field.audit.field:
             return None
-        return await self._memories.syntheses.get(unit_id, ref.session, self._field.sight(self._caller))
+        return await self._memories.syntheses.get(unit_id, ref.session, self._field.sight(self._caller), moment)
 
     def _candidates(
         self, ref: str, limit: int, tag: str | None, rank: Rank, query: str | None, moment: Moment | None
@@ -258,7 +262,8 @@ class MemoryAdapter:
         if (of_field := field_ref(ref)) is not None:
             if of_field.field != self._field.audit.field:
                 return _none()
-            return _tagged(self._memories.syntheses.pages(of_field.session, self._field.sight(self._caller)), tag)
+            sight = self._field.sight(self._caller)
+            return _tagged(self._memories.syntheses.pages(of_field.session, sight, moment), tag)
         if rank == "relevance" and query is not None:
             return _at_once(self._entries.ranked(self._caller, ref, query, tag=tag, moment=moment))
         return self._entries.pages(ref, limit or None, tag=tag, moment=moment)

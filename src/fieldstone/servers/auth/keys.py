@@ -13,11 +13,12 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from fieldstone.core.access import Caller
-from fieldstone.core.errors import InvalidPayload, InvalidTransition, NotFound, Unauthenticated
+from fieldstone.core.errors import Forbidden, InvalidPayload, InvalidTransition, NotFound, Unauthenticated
 from fieldstone.core.limits import DEFAULT_AUTHORITY, MAX_AUTHORITY, MAX_ID_CHARS
 from fieldstone.ports.access import AccessStore, KeyRecord
 from fieldstone.ports.world import Clock
 from fieldstone.retrieval.reading import timestamp
+from fieldstone.servers.auth.bounds import Excess, Maker, excess_of
 
 TOKEN_PREFIX: Final = "fsk_"
 ID_BYTES: Final = 8
@@ -27,6 +28,9 @@ DIGEST_BYTES: Final = 32
 MAX_KEY_AGENTS: Final = 1_000
 LATEST_MS: Final = 253_402_300_799_999  # the last moment that a timestamp can tell
 MAX_QUOTA_UNITS: Final = 2**53 - 1  # the largest integer that every JSON client can hold
+
+_OPERATOR: Final = Maker()  # who has the store itself is not bound
+_BY_OTHERS: Final = "by an operator whose key has no such limit, or on the server's own store"
 
 KeyStatus = Literal["active", "expired", "revoked"]
 
@@ -85,7 +89,8 @@ class Keys:
         # A token with an unknown id is checked against this one, so that it takes the same steps as any other.
         self._nobody = _Known(_nobody(), Granted("", Caller(credential="", authority=0)))
 
-    def create(self, new: NewKey) -> MadeKey:
+    def create(self, new: NewKey, maker: Maker = _OPERATOR) -> MadeKey:
+        """Raises `Forbidden` where it would grant more than its maker has."""
         number = secrets.token_hex(ID_BYTES)
         salt, digest, key = _new_secret(number)
         record = KeyRecord(
@@ -101,6 +106,11 @@ class Keys:
             quota_units=new.quota_units,
         )
         _check(record)
+        if excess := self._excess(record, maker):
+            raise Forbidden(
+                f"A key makes no key that may more than itself: {excess.field} must be {excess.must}.",
+                suggested_action=f"Give {excess.field}: {excess.must}. Or have it made {_BY_OTHERS}.",
+            )
         self._store.put_key(record)
         return MadeKey(record.id, key)
 
@@ -117,12 +127,20 @@ class Keys:
         if record.revoked_ms is None:
             self._store.put_key(replace(record, revoked_ms=self._clock.now_ms()))
 
-    def rotate(self, key_id: str, tenant: str | None = None) -> MadeKey:
-        """The same id with a new secret, so that agents bound to the key stay bound. The old secret stops at once."""
+    def rotate(self, key_id: str, tenant: str | None = None, maker: Maker = _OPERATOR) -> MadeKey:
+        """The same id with a new secret, so that agents bound to the key stay bound. The old secret stops at once.
+
+        Whoever rotates a key has it then: so one that grants more than they have is refused (`Forbidden`).
+        """
         record = self._find(key_id, tenant)
         status = _status(record, self._clock.now_ms())
         if status != "active":
             raise InvalidTransition(f"The key is {status}.", suggested_action="Create a new key.")
+        if excess := self._excess(record, maker):
+            raise Forbidden(
+                f"A key rotates no key that may more than itself: its {excess.field} would have to be {excess.must}.",
+                suggested_action=f"Have it rotated {_BY_OTHERS}; revoking it is open to you.",
+            )
         salt, digest, key = _new_secret(record.id.removeprefix("key-"))
         self._store.put_key(replace(record, salt=salt, digest=digest))
         return MadeKey(record.id, key)
@@ -152,6 +170,11 @@ class Keys:
             # The version that was read first: what has changed between the two reads is noticed at the next request.
             self._known_at = version
         return self._known
+
+    def _excess(self, record: KeyRecord, maker: Maker) -> Excess | None:
+        credential = maker.caller.credential
+        own = None if credential is None else self._current().get(credential)
+        return excess_of(record, maker, None if own is None else own.record)
 
     def _find(self, key_id: str, tenant: str | None) -> KeyRecord:
         found = self._current().get(key_id)

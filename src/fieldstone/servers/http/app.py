@@ -1,6 +1,6 @@
 """Routes → one ASGI application."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Final
 
@@ -21,12 +21,13 @@ from fieldstone.servers.http.events import EventRoutes
 from fieldstone.servers.http.gate import Gate
 from fieldstone.servers.http.keys import KeyRoutes
 from fieldstone.servers.http.memory import DISCOVERY_PATH, Discovery
-from fieldstone.servers.http.openapi import openapi_document
+from fieldstone.servers.http.openapi import PLANE_ROUTES, openapi_document
 from fieldstone.servers.http.openwop import Handlers, OpenWopPaths
 from fieldstone.servers.http.operations import Operations
 from fieldstone.servers.http.routes import (
     DOCS_PATH,
     INSPECTION_ROUTES,
+    MEMORY_ROUTES,
     MESSAGES_PATH,
     OPENAPI_PATH,
     UNBUILT_ROUTES,
@@ -39,6 +40,11 @@ from fieldstone.wire.operations import OPERATION_ROUTES
 
 # The page runs no script and loads nothing: its style is inside it.
 DOCS_HEADERS: Final = ((b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'"),)
+# What routes know behind the question mark, by path and method. Of pages, and of OpenWOP's seams, it is not looked at.
+QUERIES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    **{(path, "POST"): () for path in (MESSAGES_PATH, *(route.path for route in OPERATION_ROUTES))},
+    **{(route.path, route.method): route.query for route in (*INSPECTION_ROUTES, *PLANE_ROUTES, *MEMORY_ROUTES)},
+}
 
 
 class HttpApp:
@@ -61,7 +67,7 @@ class HttpApp:
         self._log_requests = log_requests
         self._host = host
         self._operations = Operations(max_body_bytes=max_body_bytes)
-        self._answering = _answering(keys)
+        self._answering = _answering(KeyRoutes(keys, default_rate=entrance.default_rate))
         self.gate = gate
         self._sockets = SocketEndpoint(gate, entrance)
         self._openwop = OpenWopPaths(self._openwop_endpoint, host, self._openwop_handlers(conformance))
@@ -130,6 +136,7 @@ class HttpApp:
             operation=operation,
             log_all=self._log_requests,
             answers_while_stopping=answers_while_stopping,
+            queries=_queries(template, handlers),
         )
 
     def _openwop_handlers(self, conformance: ConformanceRoutes | None) -> dict[str, Handlers]:
@@ -140,13 +147,23 @@ class HttpApp:
 
     def _openwop_endpoint(self, template: str, handlers: Mapping[str, Handler]) -> Endpoint:
         return Endpoint(
-            template, handlers, self.gate, self._entrance, log_all=self._log_requests, refuse=openwop_refusal
+            template,
+            handlers,
+            self.gate,
+            self._entrance,
+            log_all=self._log_requests,
+            refuse=openwop_refusal,
+            queries=_queries(template, handlers),
         )
 
     async def _ready(self, scope: Scope, receive: Receive) -> Answer:
         if not self._entrance.tenants.writable:
             raise ShuttingDown
         return reply(Health())
+
+
+def _queries(template: str, methods: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    return {method: QUERIES[template, method] for method in methods if (template, method) in QUERIES}
 
 
 async def _alive(scope: Scope, receive: Receive) -> Answer:
@@ -171,9 +188,8 @@ async def _not_found(visit: Visit) -> Answer:
     raise NotFound
 
 
-def _answering(keys: Keys) -> dict[str, Handler]:
+def _answering(key_routes: KeyRoutes) -> dict[str, Handler]:
     """The handlers of INSPECTION_ROUTES, by their names there."""
-    key_routes = KeyRoutes(keys)
     return {
         "status": inspect.status,
         "agents": inspect.agents,
@@ -184,10 +200,12 @@ def _answering(keys: Keys) -> dict[str, Handler]:
         "rebuild": inspect.rebuild,
         "export": inspect.export,
         "take_in": inspect.take_in,
+        "compactions": compactions.compactions,
         "compaction": compactions.compaction,
         "cancel_compaction": compactions.cancel_compaction,
         "compaction_events": compactions.compaction_events,
         "restore": compactions.restore,
+        "guards": compactions.guards,
         "set_hold": compactions.guarding("hold"),
         "lift_hold": compactions.unguarding("hold"),
         "set_pin": compactions.guarding("pin"),

@@ -1,7 +1,7 @@
 """Compactions in the background, and what belongs to them: restoring, guards, lineage."""
 
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Final, get_args
 
 from msgspec import Struct, json
 
@@ -12,8 +12,12 @@ from fieldstone.servers.http.answers import EVENT_STREAM, Answer, done, reply
 from fieldstone.servers.http.body import drain, read_json
 from fieldstone.servers.http.endpoint import Handler
 from fieldstone.servers.http.entrance import Visit
+from fieldstone.servers.http.query import number_in, query_of
 
 MOST_RESTORED: Final = 10_000
+LIST_LIMIT: Final = 100  # rows a page, where the caller does not say
+
+_GUARDS: Final[tuple[Guard, ...]] = get_args(Guard)
 
 
 class Restore(Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,6 +31,18 @@ class Restored(Struct, frozen=True):
 
 class Begun(Struct, frozen=True):
     compaction_id: str
+
+
+async def compactions(visit: Visit) -> Answer:
+    after, limit = _page(query_of(visit.scope))
+    return reply(await visit.field.compactions(after=after, limit=limit, caller=visit.caller))
+
+
+async def guards(visit: Visit) -> Answer:
+    query = query_of(visit.scope)
+    after, limit = _page(query)
+    wanted = _guard(query.get("guard"))
+    return reply(await visit.field.guards(wanted, after=after, limit=limit, caller=visit.caller))
 
 
 async def compaction(visit: Visit) -> Answer:
@@ -76,6 +92,19 @@ def unguarding(guard: Guard) -> Handler:
         return done()
 
     return answer
+
+
+def _page(query: dict[str, str]) -> tuple[int, int]:
+    return number_in(query, "after", 0), number_in(query, "limit", LIST_LIMIT)
+
+
+def _guard(text: str | None) -> Guard | None:
+    if text is None:
+        return None
+    for guard in _GUARDS:
+        if text == guard:
+            return guard
+    raise InvalidPayload(f"guard must be one of: {', '.join(_GUARDS)}.")
 
 
 async def _events(steps: AsyncIterator[CompactionProgress]) -> AsyncIterator[bytes]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Final, TypeVar
 
@@ -13,6 +13,7 @@ from fieldstone.core.errors import (
     FieldError,
     InternalError,
     InvalidEnvelope,
+    InvalidPayload,
     MethodNotAllowed,
     PayloadTooLarge,
     RateLimited,
@@ -25,6 +26,7 @@ from fieldstone.servers.http.answers import CHALLENGE, CLOSE, Answer, Header, Re
 from fieldstone.servers.http.body import DRAIN_BYTES, BodyTooSlow, ClientGone, EndlessBody, drain
 from fieldstone.servers.http.entrance import Entrance, Visit
 from fieldstone.servers.http.gate import Gate
+from fieldstone.servers.http.query import check_known
 
 SLOW_MS: Final = 2_500  # longer than ATTUNE may wait for min_epoch
 
@@ -53,8 +55,10 @@ class Endpoint:
         answers_while_stopping: bool = False,
         otherwise: Handler | None = None,
         refuse: Refuse = refusal,
+        queries: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """`otherwise`: what answers the methods that have no handler, instead of 405. `refuse`: how errors are told."""
+        """`otherwise`: what answers the methods that have no handler, instead of 405. `refuse`: how errors are told.
+        `queries`: the fields that each method knows behind the question mark; of other methods it is not looked at."""
         self.template = template
         self._handlers = _with_head(handlers)
         self._public = _with_head(public or {})
@@ -66,6 +70,7 @@ class Endpoint:
         self._answers_while_stopping = answers_while_stopping
         self._otherwise = otherwise
         self._refuse = refuse
+        self._queries = _with_head(queries or {})
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -123,9 +128,21 @@ class Endpoint:
             await drain(visit.receive)
             raise MethodNotAllowed
         try:
+            if visit.scope["query_string"]:
+                await self._check_query(visit)
             return await handler(visit)
         except FieldError as error:  # its words may repeat what a caller wrote
             raise with_message(error, await visit.field.scrubbed(error.message)) from error
+
+    async def _check_query(self, visit: Visit) -> None:
+        known = self._queries.get(visit.scope["method"])
+        if known is None:
+            return
+        try:
+            check_known(visit.scope, known)
+        except InvalidPayload:
+            await drain(visit.receive)
+            raise
 
     def _refusal(self, error: FieldError, *, close: bool = False) -> Answer:
         if isinstance(error, MethodNotAllowed):
@@ -160,12 +177,12 @@ class Endpoint:
         )
 
 
-H = TypeVar("H", Handler, PublicHandler)
+T = TypeVar("T")
 
 
-def _with_head(handlers: Mapping[str, H]) -> dict[str, H]:
+def _with_head(by_method: Mapping[str, T]) -> dict[str, T]:
     """HEAD is GET: the protocol below leaves the body out."""
-    return {"HEAD": handlers["GET"], **handlers} if "GET" in handlers else dict(handlers)
+    return {"HEAD": by_method["GET"], **by_method} if "GET" in by_method else dict(by_method)
 
 
 def _retry_after(seconds: float) -> Header:

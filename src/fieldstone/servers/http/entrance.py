@@ -54,7 +54,7 @@ class Entrance:
         self._credentials = credentials
         self._clock = clock
         self._limits = Limits()
-        self._default_rate = default_rate
+        self.default_rate: Final = default_rate
         self._knocks = 0
         self._told_ms: float | None = None
 
@@ -90,8 +90,8 @@ class Entrance:
         return text
 
     def _count(self, caller: Caller, times: int = 1) -> None:
-        if caller.rate_per_second is None and self._default_rate is not None:
-            caller = replace(caller, rate_per_second=self._default_rate)
+        if caller.rate_per_second is None and self.default_rate is not None:
+            caller = replace(caller, rate_per_second=self.default_rate)
         self._limits.take(caller, now_ms=self._clock.monotonic_ms(), times=times)
 
     def _note_knock(self) -> None:

@@ -1,12 +1,13 @@
 """Keys over HTTP: for operators, each for their own tenant."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from fieldstone.core.errors import Forbidden
-from fieldstone.servers.auth.keys import Keys, ListedKey, NewKey
+from fieldstone.servers.auth.bounds import Maker
+from fieldstone.servers.auth.keys import Keys, ListedKey, MadeKey, NewKey
 from fieldstone.servers.http.answers import Answer, done, reply
 from fieldstone.servers.http.body import drain, read_json
 from fieldstone.servers.http.entrance import Visit
@@ -26,15 +27,18 @@ class KeyList(Struct, frozen=True):
 
 
 class KeyRoutes:
-    def __init__(self, keys: Keys) -> None:
+    """`default_rate`: what counts for keys without a rate of their own."""
+
+    def __init__(self, keys: Keys, *, default_rate: float | None = None) -> None:
         self._keys = keys
+        self._default_rate = default_rate
 
     async def create_key(self, visit: Visit) -> Answer:
         wanted = await read_json(visit.scope, visit.receive, NewKey)
         visit.field.require(visit.caller, _MANAGE)
         if not visit.caller.is_local and wanted.tenant != visit.tenant:
             visit.field.refuse(visit.caller, _MANAGE, Forbidden("An operator makes keys for their own tenant."))
-        return reply(KeyOnce(*self._keys.create(wanted)), 201)
+        return reply(_made(visit, lambda: self._keys.create(wanted, self._maker(visit))), 201)
 
     async def keys(self, visit: Visit) -> Answer:
         visit.field.require(visit.caller, _MANAGE)
@@ -43,13 +47,25 @@ class KeyRoutes:
     async def rotate_key(self, visit: Visit) -> Answer:
         await drain(visit.receive)
         visit.field.require(visit.caller, _MANAGE)
-        return reply(KeyOnce(*self._keys.rotate(visit.scope["path_params"]["id"], _whose(visit))))
+        key_id = visit.scope["path_params"]["id"]
+        return reply(_made(visit, lambda: self._keys.rotate(key_id, _whose(visit), self._maker(visit))))
 
     async def revoke_key(self, visit: Visit) -> Answer:
         await drain(visit.receive)
         visit.field.require(visit.caller, _MANAGE)
         self._keys.revoke(visit.scope["path_params"]["id"], _whose(visit))
         return done()
+
+    def _maker(self, visit: Visit) -> Maker:
+        return Maker(visit.caller, self._default_rate)
+
+
+def _made(visit: Visit, make: Callable[[], MadeKey]) -> KeyOnce:
+    """What is refused because it would grant too much goes on record."""
+    try:
+        return KeyOnce(*make())
+    except Forbidden as refused:
+        visit.field.refuse(visit.caller, _MANAGE, refused)
 
 
 def _whose(visit: Visit) -> str | None:

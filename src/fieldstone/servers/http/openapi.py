@@ -11,11 +11,12 @@ from msgspec import json
 from fieldstone.core import limits
 from fieldstone.core.limits import MAX_EPOCH, MAX_ID_CHARS
 from fieldstone.core.replies import AttunementOfIds
-from fieldstone.core.vocabulary import ConflictStatus, Operation
+from fieldstone.core.vocabulary import ConflictStatus, Guard, Operation
 from fieldstone.field.field import LOG_PAGE_ENTRIES
+from fieldstone.field.listing import MOST_LISTED
 from fieldstone.profiles.openwop.adapter import MOST_QUERY_CHARS, MOST_TAG_CHARS
 from fieldstone.servers.http import thread_routes
-from fieldstone.servers.http.compactions import Begun
+from fieldstone.servers.http.compactions import LIST_LIMIT, Begun
 from fieldstone.servers.http.examples import example_message
 from fieldstone.servers.http.inspect import IMPORT_CHUNK_BYTES, LOG_LIMIT
 from fieldstone.servers.http.memory import DISCOVERY_PATH
@@ -57,6 +58,7 @@ REFUSALS: Final = {
     507: "The store is full. Nothing was written; reads go on.",
 }
 OF_EVERY_ROUTE: Final = (401, 403, 429, 500, 503)
+OF_A_QUERY: Final = 400  # what a route does not know behind the question mark, it refuses
 EXAMPLES: Final[dict[str, Schema]] = {
     **thread_routes.EXAMPLES,
     "put_memory": {"content": "The user prefers short answers.", "tags": ["preference"]},
@@ -253,12 +255,12 @@ def _inspection(route: InspectionRoute) -> Schema:
         done = {"description": "One entry a line.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}
     else:
         done = _json(_of_type(route.reply), "Done.")
-    return {**described, "responses": {str(route.status): done, **_refusals(*route.refusals)}}
+    return {**described, "responses": {str(route.status): done, **_refusals(OF_A_QUERY, *route.refusals)}}
 
 
 def _of_memory(route: InspectionRoute) -> Schema:
     described = _inspection(route)
-    statuses = {*route.refusals, *OF_EVERY_ROUTE}
+    statuses = {OF_A_QUERY, *route.refusals, *OF_EVERY_ROUTE}
     refusals = {str(status): {"$ref": f"#/components/responses/OpenWopError{status}"} for status in sorted(statuses)}
     answer = {str(route.status): described["responses"][str(route.status)]}
     return {**described, "tags": ["OpenWOP memory"], "responses": {**answer, **refusals}}
@@ -297,17 +299,23 @@ def _parameters(path: str, query: Sequence[str] = ()) -> Schema:
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in re.findall(r"{(\w+)}", path)
     ]
-    named += [{"name": name, "in": "query", "schema": QUERY_FIELDS[name]} for name in query]
-    if named:
-        return {"parameters": named}
     if path == "/v1/log":
-        after = {"type": "integer", **EPOCH, "default": 0}
-        limit = {"type": "integer", "minimum": 0, "maximum": LOG_PAGE_ENTRIES, "default": LOG_LIMIT}
-        return {"parameters": [_query("after", "Entries after this one.", after), _query("limit", "At most.", limit)]}
-    if path == "/v1/conflicts":
+        named += _page(0, LOG_PAGE_ENTRIES, LOG_LIMIT)
+    elif path in ("/v1/compactions", "/v1/guards"):
+        guards = [{"name": "guard", "in": "query", "schema": {"enum": list(get_args(Guard))}}]
+        named += [*(guards if "guard" in query else ()), *_page(1, MOST_LISTED, LIST_LIMIT)]
+    elif path == "/v1/conflicts":
         statuses = {"type": "array", "items": {"enum": list(get_args(ConflictStatus))}}
-        return {"parameters": [_query("status", "Only these, with commas between; absent: all.", statuses)]}
-    return {}
+        named += [_query("status", "Only these, with commas between; absent: all.", statuses)]
+    else:
+        named += [{"name": name, "in": "query", "schema": QUERY_FIELDS[name]} for name in query]
+    return {"parameters": named} if named else {}
+
+
+def _page(least: int, most: int, default: int) -> list[Schema]:
+    after = {"type": "integer", **EPOCH, "default": 0}
+    limit = {"type": "integer", "minimum": least, "maximum": most, "default": default}
+    return [_query("after", "After this entry of the log.", after), _query("limit", "At most.", limit)]
 
 
 def _query(name: str, description: str, schema: Schema) -> Schema:

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from fieldstone.audit.verify import Verification
-from fieldstone.core.replies import CompactionProgress, FieldStatus, Lineage
+from fieldstone.core.replies import CompactionPage, CompactionProgress, FieldStatus, GuardPage, Lineage
 from fieldstone.core.units import MemoryUnit
 from fieldstone.core.vocabulary import Guard
 from fieldstone.field.field import LogPage
@@ -67,14 +67,22 @@ def _guard_routes(guard: Guard) -> tuple[InspectionRoute, InspectionRoute]:
 INSPECTION_ROUTES: Final = (
     InspectionRoute("GET", "/v1/field/status", "status", "How the field is: its clock, counts and store.", FieldStatus),
     InspectionRoute("GET", "/v1/agents", "agents", "Every agent that ever registered.", Agents),
-    InspectionRoute("GET", "/v1/conflicts", "conflicts", "The conflicts, by status.", Conflicts, (400,)),
+    InspectionRoute("GET", "/v1/conflicts", "conflicts", "The conflicts, by status.", Conflicts, query=("status",)),
     InspectionRoute("GET", "/v1/units/{id}", "unit", "One memory unit.", MemoryUnit, (404, 410)),
-    InspectionRoute("GET", "/v1/log", "log", "Entries of the log, page by page.", LogPage, (400,)),
+    InspectionRoute("GET", "/v1/log", "log", "Entries of the log, page by page.", LogPage, query=("after", "limit")),
     InspectionRoute("POST", "/v1/verify", "verify", "Is every entry and text as it was written?", Verification, (413,)),
     InspectionRoute("POST", "/v1/rebuild", "rebuild", "Throw the views away and build them again.", Views, (413, 507)),
     InspectionRoute("GET", "/v1/export", "export", "The log with its texts, as JSON lines."),
     InspectionRoute(
         "POST", "/v1/import", "take_in", "Take in lines of an export, at most 10 MB.", Imported, (400, 413, 507)
+    ),
+    InspectionRoute(
+        "GET",
+        "/v1/compactions",
+        "compactions",
+        "The compactions that there were, page by page.",
+        CompactionPage,
+        query=("after", "limit"),
     ),
     InspectionRoute("GET", "/v1/compactions/{id}", "compaction", "Where a compaction is.", CompactionProgress, (404,)),
     InspectionRoute(
@@ -96,6 +104,14 @@ INSPECTION_ROUTES: Final = (
         Restored,
         (400, 404, 410, 413, 507),
         Restore,
+    ),
+    InspectionRoute(
+        "GET",
+        "/v1/guards",
+        "guards",
+        "The units that are held or pinned, page by page.",
+        GuardPage,
+        query=("guard", "after", "limit"),
     ),
     *_guard_routes("hold"),
     *_guard_routes("pin"),

@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Final, NamedTuple
 
 import uvicorn
+from msgspec import Struct, json
 from uvicorn.loops.auto import auto_loop_factory
 
 from fieldstone.profiles.openwop.discovery import HostFeatures
@@ -34,6 +35,9 @@ SWITCH_S: Final = 0.0005
 SOCKET_BYTES: Final = 65_536  # clients send no more than what they want to hear of
 EVERYWHERE: Final = ("0.0.0.0", "::")  # addresses that stand for all of them
 
+STOPPED: Final = "Fieldstone has stopped; all that was accepted is on disk.\n"
+STOPPED_JSON: Final = '{"state":"stopped"}\n'
+
 
 class NonLoopbackHost(Exception):
     """Without keys only loopback addresses are served."""
@@ -41,6 +45,16 @@ class NonLoopbackHost(Exception):
 
 class CannotListen(Exception):
     """The address cannot be had."""
+
+
+class Ready(Struct, frozen=True):
+    """What a program reads that started a server."""
+
+    state: str
+    url: str
+    store: str
+    open_mode: bool
+    docs: str
 
 
 class House(NamedTuple):
@@ -54,15 +68,17 @@ class House(NamedTuple):
     conformance: ConformanceRoutes | None = None
 
 
-def serve(settings: Settings, open_house: Callable[[], AbstractAsyncContextManager[House]]) -> None:
-    """Serve until SIGTERM or SIGINT.
+def serve(
+    settings: Settings, open_house: Callable[[], AbstractAsyncContextManager[House]], *, as_json: bool = False
+) -> None:
+    """Serve until SIGTERM or SIGINT. `as_json`: the lines on stdout, when it is ready and when it ends, are JSON.
 
     Raises `NonLoopbackHost`, `CannotListen`, and what `open_house` raises: each a sentence for whoever started it.
     """
     configure_logs(settings.log_level, settings.log_format)
     sys.setswitchinterval(SWITCH_S)
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-        runner.run(_serve(settings, open_house))
+        runner.run(_serve(settings, open_house, as_json))
 
 
 def check_address(host: str, *, is_open: bool) -> None:
@@ -131,7 +147,9 @@ async def start(
     return Serving(server, task, f"{scheme}://{bracketed(settings.host)}:{listener.getsockname()[1]}")
 
 
-async def _serve(settings: Settings, open_house: Callable[[], AbstractAsyncContextManager[House]]) -> None:
+async def _serve(
+    settings: Settings, open_house: Callable[[], AbstractAsyncContextManager[House]], as_json: bool
+) -> None:
     stop = asyncio.Event()
     serving: list[Serving] = []
 
@@ -148,11 +166,11 @@ async def _serve(settings: Settings, open_house: Callable[[], AbstractAsyncConte
         house.announce(serving[0].url)
         gc.collect()
         gc.freeze()  # what is loaded by now stays: a full collection over it kept requests waiting for 20 to 130 ms
-        sys.stdout.write(_ready_line(serving[0].url, house) + "\n")
+        sys.stdout.write(_ready_line(serving[0].url, house, as_json) + "\n")
         sys.stdout.flush()
         await _first(stop.wait(), serving[0].ended())
         await serving[0].stop()
-    sys.stdout.write("Fieldstone has stopped; all that was accepted is on disk.\n")
+    sys.stdout.write(STOPPED_JSON if as_json else STOPPED)
 
 
 async def _first(*waits: Awaitable[object]) -> None:
@@ -162,7 +180,10 @@ async def _first(*waits: Awaitable[object]) -> None:
         task.cancel()
 
 
-def _ready_line(url: str, house: House) -> str:
+def _ready_line(url: str, house: House, as_json: bool) -> str:
+    if as_json:
+        ready = Ready("ready", url, house.store, house.entrance.is_open, url + DOCS_PATH)
+        return json.encode(ready).decode()
     whom = (
         "open for one local operator (no keys): whoever reaches this address may do everything"
         if house.entrance.is_open

@@ -1,0 +1,166 @@
+"""Archiving goes in steps that others can wait for, and each of them leaves everything to be found."""
+
+import asyncio
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fieldstone.backends.memory.store import MemoryStore
+from fieldstone.backends.sqlite.store import SqliteStore
+from fieldstone.compaction import plan
+from fieldstone.core.errors import StorageFull
+from fieldstone.core.events import AnyEvent, UnitsArchived, UnitsPurged, decode_entry
+from fieldstone.core.replies import Compacted
+from fieldstone.core.requests import Compact, CompactFilter, Message
+from fieldstone.core.vocabulary import Strategy
+from fieldstone.field import archiving, steps
+from fieldstone.field.field import LocalField
+from fieldstone.field.state import FieldState
+from fieldstone.field.steps import ALONE_BATCHES, PIECE_UNITS, Stride
+from fieldstone.ports.log import Head
+from fieldstone.ports.store import Commit, Store
+from fieldstone.ports.text_index import Document, TextIndex
+from fieldstone.testing import KEY, FaultyStore, fail
+from fieldstone.testing.rows import entries
+from tests.field.fields import opened
+from tests.messages import join, record, register
+from tests.requirements import requirement
+
+UNITS = 18
+DOCUMENTS = 2_000
+
+
+class Sizes(NamedTuple):
+    """Those that a test sets, so that a few units take several steps."""
+
+    batch: int = 6
+    piece: int = 2
+    alone_batches: int = 1
+
+
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> Sizes:
+    sizes = Sizes()
+    for room in (plan, archiving, steps):
+        monkeypatch.setattr(room, "BATCH_UNITS", sizes.batch)
+    monkeypatch.setattr(steps, "PIECE_UNITS", sizes.piece)
+    monkeypatch.setattr(steps, "ALONE_BATCHES", sizes.alone_batches)
+    return sizes
+
+
+@given(others=st.lists(st.integers(0, 2), max_size=20), own=st.integers(0, 4))
+def test_a_step_is_large_only_when_nobody_else_has_written_for_some_batches(others: list[int], own: int) -> None:
+    state = FieldState(MemoryStore(KEY))
+    stride = Stride(state)
+    for at, theirs in enumerate(others):
+        alone = at >= ALONE_BATCHES and not any(others[at - ALONE_BATCHES : at])
+        assert stride.units == (plan.BATCH_UNITS if alone else PIECE_UNITS)
+        state.head = Head(state.head.seq + theirs + own, b"")
+        stride.note(own_entries=own)
+
+
+@requirement("akashik:compact:steps-others-can-wait-for")
+@pytest.mark.parametrize("strategy", ["archive", "purge"])
+async def test_alone_units_go_in_whole_batches_after_careful_first_ones(sizes: Sizes, strategy: Strategy) -> None:
+    store = MemoryStore(KEY)
+    field = await filled(store)
+    assert (await compacted(field, strategy)).units_affected == UNITS
+    careful = 1 + sizes.alone_batches  # the first one finds what others recorded before
+    assert await step_sizes(store) == [sizes.piece] * (careful * sizes.batch // sizes.piece) + [sizes.batch]
+    await field.close()
+
+
+@requirement("akashik:compact:steps-others-can-wait-for")
+@pytest.mark.parametrize("strategy", ["archive", "purge"])
+async def test_beside_others_units_go_in_pieces(sizes: Sizes, strategy: Strategy) -> None:
+    store = MemoryStore(KEY)
+    field = await filled(store)
+    compacting = asyncio.ensure_future(compacted(field, strategy))
+    while not compacting.done():
+        await field.send(record("ada", "somebody else writes, too"))
+    assert await step_sizes(store) == [sizes.piece] * (UNITS // sizes.piece)
+    await field.close()
+
+
+async def test_a_synthesis_goes_in_the_same_step_as_what_it_quotes(sizes: Sizes) -> None:
+    store = MemoryStore(KEY)
+    field = await filled(store)
+    await compacted(field, "summarize")
+    await compacted(field, "purge")  # of findings, and so not of the synthesis itself
+    first, *others = [event.units for event in await events_of(store) if isinstance(event, UnitsPurged)]
+    assert len(first) == sizes.batch + 1
+    assert max(first) > max(unit for units in others for unit in units), "the synthesis is younger than all others"
+    await field.close()
+
+
+@requirement("akashik:compact:half-failed-batch")
+async def test_of_a_batch_that_fails_half_way_those_that_went_are_followed_at_once(sizes: Sizes) -> None:
+    counted = FaultyStore(MemoryStore(KEY))
+    await (await filled(counted)).close()
+    store = MemoryStore(KEY)
+    # After what was recorded come the compaction's own event and the first piece.
+    field = await filled(FaultyStore(store, at=counted.commits + 3, strike=fail(StorageFull())))
+    with pytest.raises(StorageFull):
+        await compacted(field, "archive")
+    assert await step_sizes(store) == [sizes.piece]
+    assert len(await store.cold.read(after=0, limit=UNITS)) == sizes.batch, "the copies of the whole batch"
+    assert await words_in(store.cold.index) == sizes.piece
+    assert await words_in(store.text_index) + len(field._follower.tail()) == UNITS - sizes.piece
+    await compacted(field, "archive")
+    assert await words_in(store.cold.index) == UNITS
+    await field.close()
+
+
+async def test_a_text_index_is_written_anew_once_half_of_it_is_gone_and_not_before(tmp_path: Path) -> None:
+    store = SqliteStore.open(tmp_path / "field.db", KEY)
+    await store.commit(Commit(entries(1)))  # the index is tied to the log
+    index = store.text_index
+    await index.add([Document(seq, f"okapi{seq} quagga") for seq in range(1, DOCUMENTS + 1)], position=1)
+    full = index_bytes(tmp_path)
+    await index.remove(range(1, DOCUMENTS // 4))
+    assert index_bytes(tmp_path) >= full
+    await index.remove(range(1, DOCUMENTS * 3 // 4))
+    assert index_bytes(tmp_path) < full / 2
+    await store.close()
+
+
+async def filled(store: Store) -> LocalField:
+    field = await opened(store=store)
+    await join(field, "ada")
+    await field.send(register("op", authority=10))
+    for number in range(UNITS):
+        await field.send(record("ada", f"quagga number {number}"))
+    return field
+
+
+async def compacted(field: LocalField, strategy: Strategy) -> Compacted:
+    wanted = CompactFilter(types=("finding",))
+    answer = await field.send(Message("COMPACT", "op", Compact(strategy, wanted, verify=False)))
+    assert isinstance(answer, Compacted)
+    return answer
+
+
+async def step_sizes(store: Store) -> list[int]:
+    return [len(event.units) for event in await events_of(store) if isinstance(event, UnitsArchived | UnitsPurged)]
+
+
+async def events_of(store: Store) -> list[AnyEvent]:
+    return [decode_entry(each.body).event for each in await store.log.read(after=0, limit=1_000)]
+
+
+async def words_in(index: TextIndex) -> int:
+    """How many units it finds by their common word."""
+    [found] = await index.search([["quagga"]], most_postings=1_000)
+    return len(found.seqs.get("quagga", ()))
+
+
+def index_bytes(folder: Path) -> int:
+    """What the words take, without room that is free."""
+    connection = apsw.Connection(str(folder / "field.db-index"))
+    size: int = connection.execute("SELECT sum(length(block)) FROM text_1_data").get
+    connection.close()
+    return size
