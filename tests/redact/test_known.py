@@ -225,3 +225,18 @@ def test_a_text_of_other_letters_in_the_batch_does_not_hide_a_disguise() -> None
     text = "".join(a + b for a, b in zip(*rotated, strict=True))
     groups = HARNESS.clean_groups([["日本語"], [text], ["ж"]])
     assert [group.found for group in groups] == [(), ("vault-b",), ()]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "\U0001f5dd\U0001f512\U0001f600\U0001f680\U0001f512\U0001f4bb\U0001f469\U0001f4bb",
+        '/<\U0001f600"\U0001f4bb~\U0001f511\U0001f60e!',
+        "3B\x02\x07\x7f\x7f\x1b\x7f\x7f\x7f",
+        "^<@@\u0308\u0308\u0301_",
+        "!!quiet.Harbour.7713.lantern!!",
+    ],
+)
+def test_a_value_of_signs_or_with_signs_at_its_ends_is_taken_out_whole(value: str) -> None:
+    harness = shared_harness().knowing([KnownSecret("odd", value)])
+    assert harness.clean_one(f"the key is {value} ok").text == "the key is [REDACTED:odd] ok"

@@ -15,6 +15,7 @@ from fieldstone.core.replies import (
     Deregistered,
     Detection,
     Done,
+    Reply,
 )
 from fieldstone.core.requests import Message, Order, TemporalLayer
 from fieldstone.core.units import Confidence, Intent, Relation
@@ -204,16 +205,8 @@ class Agent:
         session_id: str | None = None,
         message_id: str | None = None,
     ) -> T:
-        answer = await send(
-            self._door,
-            operation,
-            self.id,
-            fields,
-            reply,
-            session_id=session_id,
-            epoch=self.epoch,
-            message_id=message_id,
-        )
+        message = Message(operation, self.id, request_from(operation, fields), session_id, self.epoch, message_id)
+        answer = as_expected(await self._door.send(message), reply)
         self.epoch = max(self.epoch, getattr(answer, "epoch", 0))
         return answer
 
@@ -226,21 +219,10 @@ class Agent:
         return {"scope": wanted, "context_hint": context_hint, "since_epoch": since_epoch, "min_epoch": min_epoch}
 
 
-async def send(
-    door: Door,
-    operation: Operation,
-    agent_id: str,
-    fields: Mapping[str, Any],
-    reply: type[T],
-    *,
-    session_id: str | None = None,
-    epoch: int = 0,
-    message_id: str | None = None,
-) -> T:
-    request = request_from(operation, fields)
-    answer = await door.send(Message(operation, agent_id, request, session_id, epoch, message_id))
+def as_expected(answer: Reply, reply: type[T]) -> T:
+    """The answer, which is of the operation's own kind unless the door is broken."""
     if not isinstance(answer, reply):
-        raise TypeError(f"{operation} was answered with a {type(answer).__name__}")
+        raise TypeError(f"a {reply.__name__} was asked for, and the answer was a {type(answer).__name__}")
     return answer
 
 

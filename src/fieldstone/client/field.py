@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any, cast
 
 from fieldstone.audit.verify import Verification
-from fieldstone.client.agent import Agent, send
+from fieldstone.client.agent import Agent, as_expected
 from fieldstone.client.door import Door, ServedDoor
 from fieldstone.client.sync import SyncFace
 from fieldstone.client.threads import Threads
@@ -21,6 +21,7 @@ from fieldstone.core.replies import (
     Lineage,
     Registered,
 )
+from fieldstone.core.requests import Message
 from fieldstone.core.units import MemoryUnit
 from fieldstone.core.vocabulary import ConflictStatus, Guard
 from fieldstone.field.field import TENANT_SCOPE, LocalField, LogPage
@@ -31,6 +32,7 @@ from fieldstone.field.sweep import Swept
 from fieldstone.field.threads import LocalThreads
 from fieldstone.field.transfer import Imported
 from fieldstone.planes.context.execution import ContextManager
+from fieldstone.wire.messages import request_from
 from fieldstone.wire.policies import policies_from
 
 
@@ -90,7 +92,8 @@ class Field:
             fields["authority"] = authority
         if required_operations:
             fields["required_operations"] = required_operations
-        registered = await send(self.door, "REGISTER", id, fields, Registered)
+        message = Message("REGISTER", id, request_from("REGISTER", fields))
+        registered = as_expected(await self.door.send(message), Registered)
         return Agent(self.door, registered.agent, epoch=registered.epoch)
 
     async def status(self) -> FieldStatus:

@@ -202,22 +202,19 @@ class LocalField:
         if self._closed:
             raise ShuttingDown
         try:
-            return await self._send(message)
+            check_message(message, self._options.rules)
+            match message.request:
+                case Attune() as request:
+                    return await attune(self._reads, message, request)
+                case Detect() as request:
+                    return await detect(self._reads, self._detecting, message, request)
+                case Compact() as request:
+                    return await self._compactions.compact(message, request, self._fingerprint(message))
+                case _:
+                    return await self._writer.submit(self._work(message), self._fingerprint(message))
         except Forbidden as refused:
             self._refusals.note(message.operation, refused, message.caller)
             raise
-
-    async def _send(self, message: Message) -> Reply:
-        check_message(message, self._options.rules)
-        match message.request:
-            case Attune() as request:
-                return await attune(self._reads, message, request)
-            case Detect() as request:
-                return await detect(self._reads, self._detecting, message, request)
-            case Compact() as request:
-                return await self._compactions.compact(message, request, self._fingerprint(message))
-            case _:
-                return await self._writer.submit(self._work(message), self._fingerprint(message))
 
     def _fingerprint(self, message: Message) -> Fingerprint | None:
         return fingerprint(message, self._store.digest_key)

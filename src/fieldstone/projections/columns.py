@@ -135,7 +135,7 @@ class UnitColumns:
                     self._arrays["epoch"][at] = epoch
                     self._arrays["status"][at] = STATUS_CODES["active"]
                     self._arrays["committed"][at] = True
-                    self._join(at)
+                    self._join(at, int(self._arrays["session"][at]), int(self._arrays["task"][at]))
                 case ArchiveUnits(units):
                     self._arrays["archived"][self.rows_of(units)] = True
                 case RestoreUnits(units):
@@ -156,19 +156,22 @@ class UnitColumns:
         arrays["epoch"][at] = row.epoch
         agent = arrays["agent"][at] = self._agents.code(row.agent)
         self._units_by[agent] += 1
-        arrays["session"][at] = row.session or NO_SESSION
-        arrays["task"][at] = row.task or NO_TASK
+        session, task = row.session or NO_SESSION, row.task or NO_TASK
+        arrays["session"][at] = session
+        arrays["task"][at] = task
         arrays["role"][at] = self._registrations.code(row.registration)
         arrays["type"][at] = self._types.code(row.type)
         arrays["status"][at] = STATUS_CODES[row.status] if row.purged_seq is None else PURGED
-        arrays["archived"][at] = row.archived_epoch is not None
+        if row.archived_epoch is not None:  # what a new unit hardly ever is need not be written: the column is blank
+            arrays["archived"][at] = True
         arrays["committed"][at] = row.mode == "committed"
         arrays["confidence"][at] = NO_CONFIDENCE if row.score is None else row.score
-        arrays["echo_of"][at] = row.echo_of or 0
+        if row.echo_of is not None:
+            arrays["echo_of"][at] = row.echo_of
         arrays["trust"][at] = DEFAULT_AUTHORITY if row.trust is None else row.trust
         self._size = at + 1  # last: a snapshot never sees a row that is half there
         if row.mode == "committed":
-            self._join(at)
+            self._join(at, session, task)
 
     def extend(self, batch: UnitBatch) -> None:
         """Many units at once, in no conversation yet: `join_all` follows when they are all there."""
@@ -236,11 +239,10 @@ class UnitColumns:
         """The number of the agent that recorded it."""
         return self._agents.values[int(self._arrays["agent"][row])]
 
-    def _join(self, at: int) -> None:
+    def _join(self, at: int, session: int, task: int) -> None:
         """It comes after the newest unit of its conversation. A draft joins when it is committed: nobody else may tell
         from its neighbours that it is there."""
         arrays = self._arrays
-        session, task = int(arrays["session"][at]), int(arrays["task"][at])
         key = ("session", session) if session else ("task", task)  # without either: the field's own course
         before = self._last.get(key, NO_ROW)
         self._last[key] = at

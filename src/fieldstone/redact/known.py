@@ -61,9 +61,8 @@ class Known:
         # Held as long as they are looked for, so that they are there when the next secret comes.
         self._needles: Final = [_needles_of(secret.value) for secret in self._secrets]
         every = [(index, needle) for index, its in enumerate(self._needles) for needle in its]
-        # The others are found by their letters in plain form, too.
-        self._plain_only: Final = [index for index, its in enumerate(self._needles) if not its]
-        self._values: Final = automaton([self._secrets[index].value.encode() for index in self._plain_only])
+        # All of them: their letters alone would leave the signs at their ends, and find none that is made of signs.
+        self._values: Final = automaton([secret.value.encode() for secret in self._secrets])
         ids = [secret.id for secret in self._secrets]
         self._letters: Final = Search((each for each in every if not each[1].has_signs), ids)
         self._signs: Final = Search((each for each in every if each[1].has_signs), ids)
@@ -137,7 +136,7 @@ class Known:
         return b""
 
     def _look_at(self, text: bytes) -> _Look:
-        spans = list(self._plain(text)) if self._plain_only else []
+        spans = list(self._plain(text))
         parts: list[Part] = []
         if self._letters.needles:
             for batch in self._batches(text, spans):
@@ -147,7 +146,7 @@ class Known:
 
     def _plain(self, text: bytes) -> Iterator[Span]:
         for index, start, end in self._values.find_matches_as_indexes(text, overlapping=True):
-            yield Span(start, end, self._secrets[self._plain_only[index]].id)
+            yield Span(start, end, self._secrets[index].id)
 
     def _batches(self, text: bytes, unsearchable: list[Span]) -> Iterator[Sequence[Reading]]:
         """The readings of a text, as many as are searched at once. What cannot be read is put on the list."""

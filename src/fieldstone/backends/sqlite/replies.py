@@ -33,7 +33,7 @@ class SqliteReplies:
 
     async def find(self, keys: Sequence[bytes]) -> dict[bytes, RememberedReply]:
         found: dict[bytes, RememberedReply] = {}
-        for key, numbers in zip(keys, self._places.of(keys), strict=True):
+        for key, numbers in self._places.of(keys).items():
             for number in numbers:
                 for row in self._near.execute(SQL["get_reply"], (self._span.position(number), key)):
                     found[key] = RememberedReply(*row)
@@ -96,16 +96,16 @@ class _Places:
             )
             self._recent = {}
 
-    def of(self, keys: Sequence[bytes]) -> list[list[int]]:
-        """For each key the rows that may hold it, oldest first; the row's own key decides."""
-        shorts = np.fromiter(map(_short, keys), np.int64, len(keys))
-        firsts, ends = np.searchsorted(self._shorts, shorts), np.searchsorted(self._shorts, shorts, side="right")
-        found: list[list[int]] = [[] for _ in keys]
-        for at in np.flatnonzero(ends > firsts).tolist():
-            found[at] = self._numbers[firsts[at] : ends[at]].tolist()
-        for at, key in enumerate(keys):
-            if key in self._recent:
-                found[at].append(self._recent[key])
+    def of(self, keys: Sequence[bytes]) -> dict[bytes, list[int]]:
+        """The rows that may hold a key, oldest first; the row's own key decides. Nearly all messages are new."""
+        found: dict[bytes, list[int]] = {}
+        if len(self._shorts):
+            shorts = np.fromiter(map(_short, keys), np.int64, len(keys))
+            firsts, ends = np.searchsorted(self._shorts, shorts), np.searchsorted(self._shorts, shorts, side="right")
+            for at in np.flatnonzero(ends > firsts).tolist():
+                found[keys[at]] = self._numbers[firsts[at] : ends[at]].tolist()
+        for key in self._recent.keys() & set(keys):
+            found.setdefault(key, []).append(self._recent[key])
         return found
 
 

@@ -203,7 +203,7 @@ def write_changes(connection: apsw.Connection, span: Span, changes: Sequence[Cha
     by_kind: dict[type[Change], list[Change]] = {}
     of_many: list[Change] = []
     for change in changes:
-        if isinstance(change, _OF_MANY):
+        if type(change) in _OF_MANY:
             of_many.append(change)
         else:
             by_kind.setdefault(type(change), []).append(change)
@@ -271,7 +271,7 @@ def erase_views(connection: apsw.Connection, span: Span) -> None:
 
 
 _OF_ENTRIES: Final = (ShelveEntries, ReturnEntries, RemoveEntries, RelabelEntry)
-_OF_MANY: Final = (ElaborateUnits, ArchiveUnits, RestoreUnits, PurgeUnits, *_OF_ENTRIES)
+_OF_MANY: Final = frozenset((ElaborateUnits, ArchiveUnits, RestoreUnits, PurgeUnits, *_OF_ENTRIES))
 _EARLIEST_MS: Final = -(2**63)
 
 Bindings = Callable[[Any, Span], tuple[Any, ...]]
