@@ -118,7 +118,7 @@ async def _ended(field: LocalField, compaction_id: str | None) -> None:
 
 async def _check_whole(field: LocalField, units: list[str], strategy: str, told: str) -> None:
     [row] = await field._store.views.compactions()
-    assert row.state == "done", told
+    assert (row.state, row.units, row.syntheses) == ("done", UNITS, 1 if strategy == "summarize" else 0), told
     answer = await field.send(Message("ATTUNE", "ben", Attune(Scope("reader", 100))))
     assert isinstance(answer, AttuneReply)
     types = [each.memory_unit.type for each in answer.record]  # type: ignore[union-attr]

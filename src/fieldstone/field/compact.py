@@ -12,7 +12,7 @@ from fieldstone.core.access import Caller
 from fieldstone.core.agents import AgentFacts
 from fieldstone.core.authority import COMPACT, PURGE, check_authority
 from fieldstone.core.errors import CompactionRunning, FieldError, Forbidden, NotFound, ShuttingDown, UnitNotFound
-from fieldstone.core.events import CompactionBegun, Entry, MemoryCompacted, UnitsPurged, decode_entry
+from fieldstone.core.events import CompactionBegun, Entry, MemoryCompacted, UnitsArchived, UnitsPurged, decode_entry
 from fieldstone.core.limits import MAX_AUTHORITY
 from fieldstone.core.replies import Compacted, CompactionProgress, Done
 from fieldstone.core.requests import Compact, CompactFilter, Message
@@ -297,9 +297,25 @@ class Compactions:
         plan = await self._compacting.plan(asked)
         running = self._compacting.start(begun.id, len(plan.rows))
         running.entry = entry.seq
+        await self._count_in_what_was_done(running)
         logger.info("a compaction goes on", compaction=begun.id, units=len(plan.rows))
         self._task = asyncio.ensure_future(self._run(running, asked, plan, None))
         self._task.add_done_callback(_tell_if_broken)
+
+    async def _count_in_what_was_done(self, running: Running) -> None:
+        """Before the process ended: what is on record of it counts. How many bytes that were, nobody knows any more."""
+        at, made = running.entry, set[int]()
+        while stored := await self._state.store.log.read(after=at, limit=1_000):
+            at = stored[-1].seq
+            steps = [each for each in stored if b'"units.archived"' in each.body or b'"units.purged"' in each.body]
+            for event in (decode_entry(each.body).event for each in steps):
+                if isinstance(event, UnitsArchived | UnitsPurged) and event.compaction == running.entry:
+                    running.done += len(event.units)
+                    if isinstance(event, UnitsArchived) and event.into is not None:
+                        made.add(event.into)
+        running.total += running.done
+        rows = await self._state.store.views.units(sorted(made))
+        running.syntheses += [rows[seq].id for seq in sorted(made)]
 
     async def _evict_sources(self, compaction: int) -> None:
         """Of what a memory's compaction made before it was cut off: an output and its sources are not both there."""
