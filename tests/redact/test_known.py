@@ -240,3 +240,18 @@ def test_a_text_of_other_letters_in_the_batch_does_not_hide_a_disguise() -> None
 def test_a_value_of_signs_or_with_signs_at_its_ends_is_taken_out_whole(value: str) -> None:
     harness = shared_harness().knowing([KnownSecret("odd", value)])
     assert harness.clean_one(f"the key is {value} ok").text == "the key is [REDACTED:odd] ok"
+
+
+@pytest.mark.parametrize("between", ["-", "_"])
+def test_a_secret_that_is_compressed_and_then_spelled_letter_by_letter_is_found(between: str) -> None:
+    spelled = between.join(base64.b64encode(zlib.compress(KNOWN[0].value.encode())).decode())
+    assert HARNESS.clean_one(f"the note says {spelled} and it is all here").found
+
+
+@pytest.mark.parametrize(("size", "between"), [(2, " "), (2, "_"), (3, " "), (2, " - ")])
+def test_a_secret_that_is_spaced_and_then_encoded_in_small_groups_is_found(size: int, between: str) -> None:
+    digits = "7f3a" + "09be51" + "c2d846"  # its base64 has no letters that change their kind within a pair
+    letters = base64.b64encode(" ".join(digits).encode()).decode()
+    grouped = between.join(letters[start : start + size] for start in range(0, len(letters), size))
+    harness = shared_harness().knowing([KnownSecret("digits", digits)])
+    assert harness.clean_one(f"the note says {grouped} and it is all here").found == ("digits",)

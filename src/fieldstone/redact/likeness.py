@@ -18,8 +18,9 @@ RUN_MIN: Final = 20
 MIXED_SHARE: Final = 8
 # Where there is one change there are many: not all of them are to be listed.
 CHANGES_WITHIN: Final = 256
-# So many letters by themselves may be base64 that is spaced.
+# So many letters by themselves may be base64 that is spaced, and so many pairs or threes in a row, too.
 SINGLES_MIN: Final = 4
+GROUPS_MIN: Final = 5
 
 _SMALL: Final = b"abcdefghijklmnopqrstuvwxyz"
 _ALPHANUMERIC: Final = _SMALL.upper() + _SMALL + b"0123456789"
@@ -47,6 +48,10 @@ _CHANGES: Final = BytesAhoCorasick(
 _ALPHANUMERIC_CLASS: Final = bytes(ord("x") if byte in _ALPHANUMERIC else ord(" ") for byte in range(256))
 _LETTER_CLASS: Final = bytes(ord("x") if byte != ord(" ") else byte for byte in _LETTERS_ONLY)
 _RUN: Final = b"x" * RUN_MIN
+_GROUPS: Final = tuple(
+    gap.join([group] * GROUPS_MIN) + b" " for group in (b" xx", b" xxx") for gap in (b"", b" ", b"  ")
+)
+_SIGNS: Final = b"+/-_"
 # It begins with the line break, which is found fast.
 _LINES: Final = re.compile(rb"\n(?:(?<=[\w+/-]{8}\n)|(?<=[\w+/-]{8}\r\n))[> \t]*([\w+/-]{8})")
 _NOT_CAPITAL: Final = bytes(byte for byte in range(256) if byte not in _SMALL.upper())
@@ -59,7 +64,8 @@ def may_hold_base64(view: View) -> bool:
     """Whether letters change their kind somewhere as they do in base64, and hardly in words, names and numbers."""
     if _changes(view.data):
         return True
-    return view.data.translate(_ALPHANUMERIC_CLASS).count(b" x ") >= SINGLES_MIN
+    letters = view.data.translate(_ALPHANUMERIC_CLASS)
+    return letters.count(b" x ") >= SINGLES_MIN or any(groups in letters for groups in _GROUPS)
 
 
 def has_run(view: View) -> bool:
@@ -67,7 +73,8 @@ def has_run(view: View) -> bool:
     # A substring search tells fast that there is none.
     if _RUN in view.data.translate(_LETTER_CLASS):
         runs = view.data.translate(_LETTERS_ONLY).split()
-        if any(_is_mixed(run) and _changes(run) for run in runs if len(run) >= RUN_MIN):
+        # A sign may be a letter, or stand between the letters: their kinds change all the same.
+        if any(_is_mixed(run) and _changes(run.translate(None, _SIGNS)) for run in runs if len(run) >= RUN_MIN):
             return True
     return any(_is_mixed(found[1]) for found in _LINES.finditer(view.data))
 
