@@ -48,8 +48,10 @@ _CHANGES: Final = BytesAhoCorasick(
 _ALPHANUMERIC_CLASS: Final = bytes(ord("x") if byte in _ALPHANUMERIC else ord(" ") for byte in range(256))
 _LETTER_CLASS: Final = bytes(ord("x") if byte != ord(" ") else byte for byte in _LETTERS_ONLY)
 _RUN: Final = b"x" * RUN_MIN
-_GROUPS: Final = tuple(
-    gap.join([group] * GROUPS_MIN) + b" " for group in (b" xx", b" xxx") for gap in (b"", b" ", b"  ")
+_GROUPS: Final = BytesAhoCorasick(
+    [gap.join([group] * GROUPS_MIN) + b" " for group in (b" xx", b" xxx") for gap in (b"", b" ", b"  ")],
+    MatchKind.Standard,
+    Implementation.DFA,
 )
 _SIGNS: Final = b"+/-_"
 # It begins with the line break, which is found fast.
@@ -65,7 +67,7 @@ def may_hold_base64(view: View) -> bool:
     if _changes(view.data):
         return True
     letters = view.data.translate(_ALPHANUMERIC_CLASS)
-    return letters.count(b" x ") >= SINGLES_MIN or any(groups in letters for groups in _GROUPS)
+    return letters.count(b" x ") >= SINGLES_MIN or bool(_GROUPS.find_matches_as_indexes(letters))
 
 
 def has_run(view: View) -> bool:
