@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
 import structlog
-from msgspec import json, structs
+from msgspec import Struct, json, structs
 
 from fieldstone.core.errors import FieldError, SecretLeakage, ShuttingDown
 from fieldstone.core.events import UnitTexts
@@ -39,6 +39,7 @@ QUIET_MS: Final = 50
 QUIET_FLUSH_MS: Final = 200  # what reads leave behind waits this long for a write to join
 
 logger = structlog.get_logger("fieldstone.writer")
+_encoder = json.Encoder()
 
 REPLY_TYPES: Final[dict[Operation, type[Registered | Deregistered | Accepted | Done]]] = {
     "REGISTER": Registered,
@@ -53,7 +54,7 @@ REPLY_TYPES: Final[dict[Operation, type[Registered | Deregistered | Accepted | D
 Outcome = Reply | Exception
 
 
-class Waiting(NamedTuple):
+class Waiting(Struct, frozen=True):
     work: Work
     fingerprint: Fingerprint | None
     answer: asyncio.Future[Reply] | None  # None: nobody waits (what a read leaves behind)
@@ -315,7 +316,7 @@ class Writer:
         if clean.found:
             reply = _with_redaction_warning(reply, clean.found)
         if fingerprint and draft.events:  # what changed nothing may be asked again
-            desk.remember(RememberedReply(fingerprint.key, fingerprint.request, draft.at_ms, json.encode(reply)))
+            desk.remember(RememberedReply(fingerprint.key, fingerprint.request, draft.at_ms, _encoder.encode(reply)))
         return reply
 
 

@@ -7,6 +7,7 @@ row is therefore kept in memory, 16 bytes each, and read back when the store is 
 
 import asyncio
 import functools
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -62,13 +63,12 @@ class SqliteReplies:
 
     def insert(self, writer: apsw.Connection, replies: Sequence[RememberedReply]) -> None:
         """Inside the store's transaction; `inserted` follows when it is on disk."""
-        numbered = enumerate(replies, start=self._last + 1)
-        rows = [(self._span.position(number), *reply) for number, reply in numbered]
+        positions = range(self._span.position(self._last + 1), self._span.end)
+        rows = [(position, *reply) for position, reply in zip(positions, replies, strict=False)]
         writer.executemany(SQL["insert_reply"], rows)
 
     def inserted(self, replies: Sequence[RememberedReply]) -> None:
-        for number, reply in enumerate(replies, start=self._last + 1):
-            self._places.add(reply.key, number)
+        self._places.add([reply.key for reply in replies], first=self._last + 1)
         self._last += len(replies)
 
 
@@ -86,8 +86,8 @@ class _Places:
         shorts = np.asarray([_short(key) for _, key in stored], np.int64)
         self._shorts, self._numbers = _sorted(shorts, numbers)
 
-    def add(self, key: bytes, number: int) -> None:
-        self._recent[key] = number
+    def add(self, keys: Sequence[bytes], *, first: int) -> None:
+        self._recent.update(zip(keys, itertools.count(first), strict=False))
         if len(self._recent) >= RECENT_MOST:
             shorts = np.fromiter(map(_short, self._recent), np.int64, len(self._recent))
             numbers = np.fromiter(self._recent.values(), np.int64, len(self._recent))
