@@ -1,19 +1,14 @@
 """The process that bears compactions and lets them die: `python -m tests.crash.compactor`.
 
-It is warm, and every compaction is a fork of it. A compaction kills itself with SIGKILL at a given step on its way to
-the disk: before that step, or after it.
-
-    in   a job: one line of JSON          out  dead <signal>, or done
+A compaction kills itself with SIGKILL at a given step on its way to the disk: before that step, or after it.
 """
 
-import asyncio
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import Struct, json
+from msgspec import Struct
 
 from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.backends.sqlite.store import SqliteStore
@@ -26,6 +21,7 @@ from fieldstone.field.secrets import Secrets
 from fieldstone.ports.store import Store
 from fieldstone.redact import shared_harness
 from fieldstone.testing import KEY, WordCounter
+from tests.crash.mortal import bear_all
 
 # What takes a step to the disk, and where.
 STEPS = {
@@ -100,20 +96,5 @@ async def compact(job: Job) -> None:
     await field.close()
 
 
-def bear(job: Job) -> str:
-    child = os.fork()
-    if child == 0:
-        asyncio.run(compact(job))
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    return f"dead {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "done"
-
-
-def main() -> None:
-    shared_harness()
-    for line in sys.stdin.buffer:
-        print(bear(json.decode(line, type=Job)), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    bear_all(Job, compact)

@@ -1,25 +1,22 @@
 """The process that bears compactions of a stream and lets them die: `python -m tests.crash.stream_compactor`.
 
-It is warm, and every compaction is a fork of it. A compaction kills itself with SIGKILL at a given write on its way to
-the disk, or when it overwrites what was deleted: before that step, or after it.
-
-    in   a job: one line of JSON          out  dead <signal>, or done
+A compaction kills itself with SIGKILL at a given write on its way to the disk, or when it overwrites what was deleted:
+before that step, or after it.
 """
 
-import asyncio
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from msgspec import Struct, json
+from msgspec import Struct
 
 from fieldstone.backends.sqlite.planes import SqlitePlanes
 from fieldstone.backends.system import SystemClock
 from fieldstone.planes.streams import Streams
 from fieldstone.ports.planes import PlaneStore
 from fieldstone.redact import Harness, shared_harness
+from tests.crash.mortal import bear_all
 
 SCOPE: Final = "acme/research"
 STREAM: Final = "run:long"
@@ -73,20 +70,5 @@ async def compact(job: Job) -> None:
     await planes.close()
 
 
-def bear(job: Job) -> str:
-    child = os.fork()
-    if child == 0:
-        asyncio.run(compact(job))
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    return f"dead {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "done"
-
-
-def main() -> None:
-    shared_harness()
-    for line in sys.stdin.buffer:
-        print(bear(json.decode(line, type=Job)), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    bear_all(Job, compact)

@@ -2,13 +2,10 @@
 
 import asyncio
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from msgspec import json
 
 from fieldstone.core.errors import UnitPurged
 from fieldstone.core.replies import Accepted, AttuneReply
@@ -16,6 +13,7 @@ from fieldstone.core.requests import Attune, Message, Record, Register, Scope
 from fieldstone.core.units import Confidence, Intent
 from fieldstone.field.field import LocalField
 from tests.crash.compactor import Job, open_at
+from tests.crash.mortal import Mother, borne, mother
 from tests.requirements import requirement
 
 UNITS = 24
@@ -23,12 +21,9 @@ MOST_STEPS = 60
 
 
 @pytest.fixture(scope="module")
-def compactor() -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-m", "tests.crash.compactor"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+def compactor() -> Iterator[Mother]:
+    with mother("tests.crash.compactor") as process:
         yield process
-        assert process.stdin is not None
-        process.stdin.close()
 
 
 @pytest.fixture(scope="module")
@@ -56,19 +51,11 @@ async def _record(field: LocalField, at: int, session: str) -> str:
     return answer.memory_unit_id
 
 
-def _run(compactor: "subprocess.Popen[bytes]", job: Job) -> str:
-    assert compactor.stdin is not None
-    assert compactor.stdout is not None
-    compactor.stdin.write(json.encode(job) + b"\n")
-    compactor.stdin.flush()
-    return compactor.stdout.readline().decode().strip()
-
-
 @requirement("akashik:compact:resumable")
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("strategy", ["archive", "summarize", "purge"])
 def test_a_compaction_that_is_killed_at_any_step_goes_on_and_ends_as_it_would_have(
-    compactor: "subprocess.Popen[bytes]",
+    compactor: Mother,
     prepared: tuple[Path, list[str]],
     tmp_path: Path,
     strategy: str,
@@ -79,7 +66,7 @@ def test_a_compaction_that_is_killed_at_any_step_goes_on_and_ends_as_it_would_ha
         place = tmp_path / f"{step}"
         shutil.copytree(folder, place)
         job = Job(str(place / "field.db"), strategy, step, when)  # type: ignore[arg-type]
-        how = _run(compactor, job)
+        how = borne(compactor, job)
         asyncio.run(_check(place, units, strategy, f"{strategy} {when} step {step}: {how}"))
         if how == "done":
             assert step > 4, "it was killed at several steps"

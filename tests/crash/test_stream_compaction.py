@@ -2,8 +2,6 @@
 
 import asyncio
 import shutil
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,7 +9,6 @@ from typing import Final, Literal, NamedTuple
 
 import apsw
 import pytest
-from msgspec import json
 
 from fieldstone.backends.sqlite.planes import SqlitePlanes, planes_path
 from fieldstone.backends.system import SystemClock
@@ -21,6 +18,7 @@ from fieldstone.planes.messages import encode_state
 from fieldstone.planes.snapshots import replayed
 from fieldstone.planes.streams import Streams
 from fieldstone.ports.planes import ReadTables
+from tests.crash.mortal import Mother, borne, mother
 from tests.crash.stream_compactor import SCOPE, STREAM, Job, cleaning
 from tests.requirements import requirement
 
@@ -36,12 +34,9 @@ class Prepared(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def compactor() -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-m", "tests.crash.stream_compactor"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+def compactor() -> Iterator[Mother]:
+    with mother("tests.crash.stream_compactor") as process:
         yield process
-        assert process.stdin is not None
-        process.stdin.close()
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +48,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 @requirement("planes:rules:crash")
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_stream_whose_compaction_is_killed_at_any_step_is_whole_and_the_next_one_ends_it(
-    compactor: "subprocess.Popen[bytes]", prepared: Prepared, tmp_path: Path, when: Literal["before", "after"]
+    compactor: Mother, prepared: Prepared, tmp_path: Path, when: Literal["before", "after"]
 ) -> None:
     for step in range(1, MOST_STEPS):
         place = tmp_path / f"{step}"
         shutil.copytree(prepared.folder, place)
-        how = _run(compactor, Job(str(place / "field.db"), step, when))
+        how = borne(compactor, Job(str(place / "field.db"), step, when))
         asyncio.run(_check(place / "field.db", prepared.state, f"killed {when} step {step}: {how}"))
         if how == "done":
             assert step > LEAST_STEPS, "it was killed at each of them"
@@ -118,11 +113,3 @@ async def _opened(path: Path) -> AsyncIterator[Streams]:
     yield streams
     await streams.close()
     await planes.close()
-
-
-def _run(compactor: "subprocess.Popen[bytes]", job: Job) -> str:
-    assert compactor.stdin is not None
-    assert compactor.stdout is not None
-    compactor.stdin.write(json.encode(job) + b"\n")
-    compactor.stdin.flush()
-    return compactor.stdout.readline().decode().strip()
