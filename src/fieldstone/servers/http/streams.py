@@ -74,7 +74,7 @@ async def stream_snapshot(visit: Visit) -> Answer:
     visit.field.require(visit.caller, "read a stream")
     snapshot = await visit.field.planes.streams.snapshot(_stream(visit))
     if snapshot is None:
-        raise NotFound("The stream has no snapshot.", suggested_action="Read its events instead.")
+        raise NotFound("The stream has no snapshot.", suggested_action="Read its events after its floor.")
     return reply(snapshot)
 
 
