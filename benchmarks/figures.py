@@ -68,8 +68,9 @@ class Report:
             "load_average": os.getloadavg(),
             "figures": [{**asdict(figure), "ratio": figure.ratio, "met": figure.met} for figure in self.figures],
         }
-        path = RESULTS / f"{now:%Y-%m-%dT%H%M}.json"
-        path.write_text(json.dumps(content, indent=1) + "\n")
+        path = RESULTS / f"{now:%Y-%m-%dT%H%M%S}.json"
+        with path.open("x") as file:  # a run never writes over another
+            file.write(json.dumps(content, indent=1) + "\n")
         (RESULTS / "latest.md").write_text(_newest())
         return path
 
