@@ -30,7 +30,8 @@ from fieldstone.ports.log import StoredText
 from fieldstone.ports.store import StoreTooNew
 from fieldstone.ports.text_index import Document, Postings
 
-SCHEMA_VERSION: Final = 1
+SCHEMA: Final = ("cold.sql",)  # each brings a file from one version to the next
+SCHEMA_VERSION: Final = len(SCHEMA)
 BLOCK_BITS: Final = 6  # 64 seqs: 7 kB packed, unpacked in 80 µs for the sake of one of them
 READ_BLOCKS: Final = 32
 PACKING_LEVEL: Final = 1  # of 9: twice as fast as zlib's default, and 7% larger
@@ -281,9 +282,10 @@ def _prepare(connection: apsw.Connection, path: Path) -> None:
     version = connection.pragma("user_version")
     if version > SCHEMA_VERSION:
         raise StoreTooNew(f"{path} has schema version {version}; this Fieldstone knows {SCHEMA_VERSION}. Upgrade it.")
-    if version == 0:
+    if version < SCHEMA_VERSION:
         with transaction(connection):
-            connection.execute((resources.files(__package__) / "cold.sql").read_text())
+            for script in SCHEMA[version:]:
+                connection.execute((resources.files(__package__) / script).read_text())
             connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
 
