@@ -185,21 +185,19 @@ class Writer:
             self._quiet = None
         if self._running is None and self._queue:
             self._running = asyncio.get_running_loop().create_task(self._run())
-            self._running.add_done_callback(self._stopped)
-
-    def _stopped(self, task: asyncio.Task[None]) -> None:
-        self._running = None
-        if self._queue:
-            self._start()
 
     async def _run(self) -> None:
-        while self._queue:
-            await self._gather()
-            group, self._queue = self._queue[:MOST_REQUESTS_A_GROUP], self._queue[MOST_REQUESTS_A_GROUP:]
-            async with self._writing:
-                written = await self._write(group)
-            self._last_group_ms = self._clock.monotonic_ms()
-            self._complete_soon(group, written)
+        try:
+            while self._queue:
+                await self._gather()
+                group, self._queue = self._queue[:MOST_REQUESTS_A_GROUP], self._queue[MOST_REQUESTS_A_GROUP:]
+                async with self._writing:
+                    written = await self._write(group)
+                self._last_group_ms = self._clock.monotonic_ms()
+                self._complete_soon(group, written)
+        finally:
+            self._running = None
+            self._start()  # where it broke: the others have their turn
 
     def _complete_soon(self, group: Sequence[Waiting], written: Written) -> None:
         """The next group need not wait until this one's answers are complete."""
@@ -322,7 +320,7 @@ class Writer:
 
 async def _cleaned(harness: Harness, dirty: Sequence[Sequence[str]]) -> Sequence[CleanGroup]:
     """All of them in one scan. Much text, and text that may be full of secrets, takes seconds: that is for a thread."""
-    if sum(len(text) for texts in dirty for text in texts) <= SCANNED_ON_THE_SPOT_CHARS:
+    if sum([len(text) for texts in dirty for text in texts]) <= SCANNED_ON_THE_SPOT_CHARS:
         clean = harness.clean_if_nothing_is_found(dirty)
         if clean is not None:
             return clean

@@ -20,6 +20,10 @@ class Room:
     def __init__(self) -> None:
         self._cap_pages: int | None = None
 
+    def is_bounded(self, writer: apsw.Connection) -> bool:
+        """Whether the file has a cap at all: without one there is nothing to look at."""
+        return self._most_pages(writer) is not None
+
     @contextmanager
     def for_everyday(self, writer: apsw.Connection) -> Iterator[None]:
         """Around the statements of a transaction. One that takes no more pages than before goes on at any time."""

@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, NamedTuple, Self, TypeVar
 
@@ -164,10 +163,14 @@ class SqliteStore:
         return await self._file.write(within_room)
 
     def _insert(self, writer: apsw.Connection, commit: Commit) -> None:
-        entries = commit.entries
-        if any(entry.seq != seq for seq, entry in enumerate(entries, self._head_seq + 1)):
-            raise ValueError(f"entry {entries[0].seq} does not continue the log, whose head is {self._head_seq}")
-        with nullcontext() if commit.makes_room else self._room.for_everyday(writer):
+        entries, head = commit.entries, self._head_seq
+        # No seq comes twice: with the first and the last one right, so are those between.
+        if entries and (entries[0].seq != head + 1 or entries[-1].seq != head + len(entries)):
+            raise ValueError(f"entry {entries[0].seq} does not continue the log, whose head is {head}")
+        if commit.makes_room or not self._room.is_bounded(writer):
+            self._insert_rows(writer, commit)
+            return
+        with self._room.for_everyday(writer):
             self._insert_rows(writer, commit)
 
     def _insert_rows(self, writer: apsw.Connection, commit: Commit) -> None:
@@ -180,7 +183,7 @@ class SqliteStore:
             head = entries[-1]
             writer.execute(SQL["move_head"], (head.seq, head.hash, self._span.stream_no))
         if commit.texts:
-            texts = [(base | seq, salt, body) for seq, salt, body in commit.texts if seq not in gone]
+            texts = [(base | seq, salt, body) for seq, salt, body in commit.texts if not gone or seq not in gone]
             writer.executemany(SQL["insert_text"], texts)
         for seq, salt, body in commit.replaced_texts:
             if seq not in gone:
@@ -194,7 +197,8 @@ class SqliteStore:
     def _inserted(self, commit: Commit) -> None:
         if commit.entries:
             self._head_seq = commit.entries[-1].seq
-        self.replies.inserted(commit.replies)
+        if commit.replies:
+            self.replies.inserted(commit.replies)
 
     def _hash_at(self, seq: int) -> bytes | None:
         position = self._span.position(seq)

@@ -207,10 +207,9 @@ def write_changes(connection: apsw.Connection, span: Span, changes: Sequence[Cha
             of_many.append(change)
         else:
             by_kind.setdefault(type(change), []).append(change)
-    for kind, statements in _STATEMENTS.items():
-        if found := by_kind.get(kind):
-            for query, bindings in statements:
-                connection.executemany(SQL[query], [bindings(change, span) for change in found])
+    for kind in sorted(by_kind, key=_ORDER.__getitem__) if len(by_kind) > 1 else by_kind:
+        for query, bindings in _STATEMENTS[kind]:
+            connection.executemany(SQL[query], [bindings(change, span) for change in by_kind[kind]])
     if PutEntry in by_kind:
         connection.executemany(SQL["put_entry_tag"], _tags(by_kind[PutEntry], span))
     for change in of_many:
@@ -357,3 +356,4 @@ _STATEMENTS: Final[dict[type[Change], tuple[tuple[str, Bindings], ...]]] = {
     DropMember: (("drop_member", _member),),
     KeepHint: (("keep_hint", _hint),),
 }
+_ORDER: Final = {kind: place for place, kind in enumerate(_STATEMENTS)}
