@@ -195,6 +195,8 @@ class Writer:
                     written = await self._write(group)
                 self._last_group_ms = self._clock.monotonic_ms()
                 self._complete_soon(group, written)
+                if not self._queue:
+                    await asyncio.sleep(0)  # who was answered comes back with the next request in this turn
         finally:
             self._running = None
             self._start()  # where it broke: the others have their turn
