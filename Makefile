@@ -7,6 +7,8 @@ UV_VERSION := 0.13.7
 VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
+MODEL := src/fieldstone/backends/models/wordllama-256.model
+EDITABLE = $(PIP) install --no-deps --no-build-isolation -e .
 PIP := $(PY) -m pip -qq --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -15,18 +17,22 @@ PIP := $(PY) -m pip -qq --disable-pip-version-check
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(READY) ## Make .venv from the pinned, hashed requirements (nothing to do the second time)
+setup: $(READY) $(MODEL) ## Make .venv from the pinned, hashed requirements (nothing to do the second time)
 	@:
 
 # The stamp is written last: an interrupted setup is simply done again.
-$(READY): pyproject.toml requirements/base.txt requirements/dev.txt
+$(READY): pyproject.toml hatch_build.py requirements/base.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Fieldstone needs Python 3.11 or newer: make setup PYTHON=python3.12"; exit 1; }
 	@echo "Setting up $(VENV) ..."
 	@test -x $(VENV)/bin/pip || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --require-hashes -r requirements/dev.txt
-	@$(PIP) install --no-deps --no-build-isolation -e .
+	@$(EDITABLE)
 	@touch $@
+
+# The install makes it; it is missed only where it was removed since.
+$(MODEL): | $(READY)
+	@$(EDITABLE)
 
 serve: setup ## Serve a Field on 127.0.0.1:8420 (DB=path-or-url HOST=… PORT=…)
 	@$(VENV)/bin/fieldstone serve $(if $(DB),--db '$(DB)') $(if $(HOST),--host '$(HOST)') $(if $(PORT),--port '$(PORT)')
@@ -77,4 +83,5 @@ lock: ## Pin the dependencies again, with hashes (UPGRADE=1 for the newest)
 
 clean: ## Remove all that the other verbs made, .venv included
 	@rm -rf $(VENV) $(VENV)-bench .cache build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -f $(basename $(MODEL)).*
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

