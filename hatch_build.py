@@ -1,6 +1,6 @@
 """The default embedder's model, made when a wheel is built: no binary is committed, and nothing is fetched later.
 
-The model is wordllama's. Its package would bring 90 MB of requirements to run code that is never called, so what is
+The model is wordllama's. Its package would bring 50 MB of requirements to run code that is never called, so what is
 needed of its two files comes in our wheel. What no text can lead to is left out: an embedder that reads words in small
 letters never meets a quarter of the tokens. Every vector stays what it is; tests/models/test_static.py compares.
 """

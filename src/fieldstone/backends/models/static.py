@@ -37,7 +37,7 @@ STRETCH_CHARS_MAX: Final = 64
 _WORD: Final = re.compile(r"\w{1,64}(?:['’]\w{1,64})?")
 _MARKS: Final = string.punctuation.replace("_", "").replace("'", "").encode()  # no word has one of them
 _APART: Final = bytes.maketrans(_MARKS, b" " * len(_MARKS))  # of bytes: six times as fast as one of characters
-# Words are tokenized each by itself, with a space where it begins. No token of this vocabulary spans two words.
+# Each word is tokenized by itself, from the space on before it. That loses nothing: no token spans two words.
 _TOKENIZED: Final = " [^ ]+"
 
 
