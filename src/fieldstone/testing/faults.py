@@ -118,6 +118,12 @@ class FaultyStore:
     async def replace_views(self, changes: AsyncIterator[Sequence[Change]]) -> None:
         await self._store.replace_views(changes)
 
+    async def has_every_view(self) -> bool:
+        return await self._store.has_every_view()
+
+    async def move_units(self, *, limit: int) -> int:
+        return await self._store.move_units(limit=limit)
+
     async def scour(self) -> bool:
         return await self._store.scour()
 

@@ -4,12 +4,14 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, Self, TypeVar
 
 import apsw
 
 from fieldstone.backends.sqlite.cold import SqliteCold, SqliteColdFile
+from fieldstone.backends.sqlite.cold_units import ColdUnits
 from fieldstone.backends.sqlite.file import SqliteFile
 from fieldstone.backends.sqlite.gaps import Table, clear_pages
 from fieldstone.backends.sqlite.log import SQL, Span, SqliteContent, SqliteLog
@@ -18,17 +20,18 @@ from fieldstone.backends.sqlite.replies import SqliteReplies
 from fieldstone.backends.sqlite.room import Room
 from fieldstone.backends.sqlite.text_index import SqliteTextIndex
 from fieldstone.backends.sqlite.vectors import SqliteVectors
-from fieldstone.backends.sqlite.views import SqliteViews, erase_views, write_changes
+from fieldstone.backends.sqlite.views import SqliteViews, changed_units, erase_views, write_changes
 from fieldstone.ports.lease import Holder, Lease
 from fieldstone.ports.log import FIELD_STREAM, GENESIS_HASH, FieldKey
 from fieldstone.ports.store import Commit, FieldOpen, UnknownField
-from fieldstone.ports.views import Change
+from fieldstone.ports.views import Change, UnitRow
 
 WITH_TEXT: Final = (  # the tables that hold what was said, or what was made of it
     Table("texts", ("salt", "body")),
     Table("vectors", ("seqs", "scales", "codes")),
     Table("replies", ("key", "request", "body"), other_bytes=7),
 )
+LEAVING_UNITS: Final = 256  # in one transaction: about 1 ms, and the disk's time, which a RECORD may wait for
 
 T = TypeVar("T")
 
@@ -98,7 +101,9 @@ class SqliteStore:
         self.log = SqliteLog(self._near, self._span)
         self.cold = SqliteCold(cold, self._span, self.digest_key, self._hash_at)
         self.texts = SqliteContent(self._near, self._span, self.cold)
-        self.views = SqliteViews(self._near, self._span)
+        self.cold_units = ColdUnits(cold, self._near, self._span, self.cold.owner)
+        self._moving = asyncio.Lock()
+        self.views = SqliteViews(self._near, self._span, self.cold_units)
         self.replies = SqliteReplies(self._near, self._span, file.write)
         self.text_index = SqliteTextIndex(file.index, stream.number, self._hash_at)
         self.marks = SqliteMarks(self._near, self._span, file.write)
@@ -132,10 +137,29 @@ class SqliteStore:
         )
 
     async def replace_views(self, changes: AsyncIterator[Sequence[Change]]) -> None:
-        async with self._file.rewriting() as writer:
-            erase_views(writer, self._span)
-            async for batch in changes:
-                write_changes(writer, self._span, batch)
+        async with self._moving:
+            async with self._file.rewriting() as writer:
+                erase_views(writer, self._span)
+                async for batch in changes:
+                    write_changes(writer, self._span, batch)
+            self.cold_units.start_over()
+
+    async def has_every_view(self) -> bool:
+        return self.cold_units.is_whole
+
+    async def move_units(self, *, limit: int) -> int:
+        async with self._moving:
+            found = self._near.execute(SQL["archived_units"], (self._span.base, self._span.end, limit))
+            rows = [UnitRow(*row) for row in found]
+            if not rows:
+                await self.cold_units.tidy()
+                return 0
+            await self.cold_units.copy(rows)
+            self.cold_units.expect(rows)
+            for first in range(0, len(rows), LEAVING_UNITS):
+                part = rows[first : first + LEAVING_UNITS]
+                await self._file.write(partial(self.cold_units.leave, rows=part))
+        return len(rows)
 
     async def scour(self) -> bool:
         parts = (await self.text_index.scour(), await self.cold.scour(), await self._scour_file())
@@ -185,6 +209,8 @@ class SqliteStore:
         for seq, salt, body in commit.replaced_texts:
             if seq not in gone:
                 writer.execute(SQL["replace_text"], (base | seq, salt, body))
+        if self.cold_units.moved:
+            self.cold_units.bring_back(writer, changed_units(commit.changes))
         write_changes(writer, self._span, commit.changes)
         if commit.replies:
             self.replies.insert(writer, commit.replies)
