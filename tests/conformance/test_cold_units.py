@@ -20,7 +20,7 @@ from fieldstone.core.errors import StorageFull
 from fieldstone.ports.store import Commit, Store
 from fieldstone.ports.views import ArchiveUnits, Change, MarkEcho, PurgeUnits, PutUnit, RestoreUnits, SetUnitStatus
 from fieldstone.testing import KEY
-from fieldstone.testing.rows import draft_row, text, unit_row
+from fieldstone.testing.rows import draft_row, entries, text, unit_row
 from tests.faults.disk import faulty_disk
 
 UNITS: Final = 200
@@ -143,7 +143,7 @@ async def test_without_room_for_the_copies_every_row_stays_where_it_is(path: Pat
 
 
 async def test_rows_that_could_not_leave_are_read_and_move_the_next_time(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = await store.views.checksum()
     monkeypatch.setattr(sqlite_store, "LEAVING_UNITS", 20)
@@ -158,7 +158,25 @@ async def test_rows_that_could_not_leave_are_read_and_move_the_next_time(
     with pytest.raises(StorageFull):
         await store.move_units(limit=AT_ONCE)
     assert await store.views.checksum() == before
-    assert await _moved(store) == len(ARCHIVED) - 20
+    assert await _moved(store) == len(ARCHIVED) - AT_ONCE, "the others have their copies"
+    assert _execute(path, "SELECT count(*) FROM units") == UNITS - len(ARCHIVED)
+    assert await store.views.checksum() == before
+
+
+async def test_rows_leave_with_those_that_are_archived_next(store: SqliteStore, path: Path) -> None:
+    before = await store.views.checksum()
+    assert await store.move_units(limit=100, at_once=False) == 100
+    assert _execute(path, "SELECT count(*) FROM units") == UNITS
+    with pytest.raises(ValueError, match="does not continue"):
+        await store.commit(Commit(entries=entries(2)[1:], changes=[ArchiveUnits((160, 161), 301)]))
+    await _apply(store, SetUnitStatus(1, "retracted"))
+    assert _execute(path, "SELECT count(*) FROM units") == UNITS
+    await _apply(store, SetUnitStatus(1, "active"), ArchiveUnits(range(151, 171), 301))
+    assert _execute(path, "SELECT count(*) FROM units") == UNITS - 20
+    await _apply(store, RestoreUnits(range(151, 171)), SetUnitStatus(90, "contested"))
+    assert await _moved(store) == len(ARCHIVED) - 100 + 1, "the changed one is copied again"
+    assert (await store.views.units([90]))[90].status == "contested"
+    await _apply(store, SetUnitStatus(90, "active"))
     assert await store.views.checksum() == before
 
 
@@ -244,7 +262,8 @@ async def test_a_cold_file_from_before_rows_were_moved_takes_them(store: SqliteS
 # --- two ways to keep the same ---------------------------------------------------------------------------------------
 
 seqs = st.lists(st.integers(1, MOST_SEQ), min_size=1, max_size=20, unique=True)
-kinds = st.sampled_from(("status", "echo", "archive", "restore", "purge", "move", "copy only", "rebuild"))
+CHANGES: Final = ("status", "echo", "archive", "restore", "purge")
+kinds = st.sampled_from((*CHANGES, "move", "move with others", "copy only", "rebuild"))
 steps = st.lists(st.tuples(kinds, seqs), max_size=15)
 
 
@@ -270,8 +289,8 @@ async def _compare(path: Path, steps: list[tuple[str, list[int]]], limit: int) -
             done.append(change)
             for store in stores:
                 await _apply(store, change)
-        elif step == "move":
-            await sqlite.move_units(limit=len(chosen) * 5)
+        elif step.startswith("move"):
+            await sqlite.move_units(limit=len(chosen) * 5, at_once=step == "move")
         elif step == "copy only":
             rows = (await sqlite.views.units(chosen)).values()
             await sqlite.cold_units.copy(sorted(row for row in rows if row.archived_epoch is not None))

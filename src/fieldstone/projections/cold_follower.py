@@ -32,7 +32,8 @@ class ColdFollower:
         await self._follower.drop(list(texts))
         self._waiting += len(texts)
         if self._waiting >= MOVED_AT_ONCE:
-            await self.move_rows()
+            self._waiting = 0
+            await self._store.move_units(limit=MOVED_AT_ONCE, at_once=False)  # with those that are archived next
 
     async def move_rows(self) -> None:
         """Whatever is archived by now. What is cut off is found again by the mark in the row itself."""

@@ -111,7 +111,7 @@ class MemoryStore:
     async def has_every_view(self) -> bool:
         return True
 
-    async def move_units(self, *, limit: int) -> int:
+    async def move_units(self, *, limit: int, at_once: bool = True) -> int:
         return 0  # memory is neither hot nor cold
 
     async def scour(self) -> bool:

@@ -124,6 +124,8 @@ class ColdUnits:
 
     def leave(self, writer: apsw.Connection, rows: Sequence[UnitRow]) -> None:
         """In the store's transaction: rows that are what they were when they were copied leave its table."""
+        if not rows:
+            return
         positions = self._span.positions(row.seq for row in rows)
         now = {row[0]: row for row in writer.execute(SQL["get_units"], (positions,))}
         same = [row.seq for row in rows if now.get(row.seq) == row]

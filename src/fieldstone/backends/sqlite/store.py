@@ -4,7 +4,6 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, Self, TypeVar
 
@@ -24,14 +23,14 @@ from fieldstone.backends.sqlite.views import SqliteViews, changed_units, erase_v
 from fieldstone.ports.lease import Holder, Lease
 from fieldstone.ports.log import FIELD_STREAM, GENESIS_HASH, FieldKey
 from fieldstone.ports.store import Commit, FieldOpen, UnknownField
-from fieldstone.ports.views import Change, UnitRow
+from fieldstone.ports.views import ArchiveUnits, Change, UnitRow
 
 WITH_TEXT: Final = (  # the tables that hold what was said, or what was made of it
     Table("texts", ("salt", "body")),
     Table("vectors", ("seqs", "scales", "codes")),
     Table("replies", ("key", "request", "body"), other_bytes=7),
 )
-LEAVING_UNITS: Final = 256  # in one transaction: about 1 ms, and the disk's time, which a RECORD may wait for
+LEAVING_UNITS: Final = 128  # in one transaction: about .5 ms in the event loop, and the disk's time
 
 T = TypeVar("T")
 
@@ -103,6 +102,8 @@ class SqliteStore:
         self.texts = SqliteContent(self._near, self._span, self.cold)
         self.cold_units = ColdUnits(cold, self._near, self._span, self.cold.owner)
         self._moving = asyncio.Lock()
+        self._leaving: list[UnitRow] = []  # rows whose copies are on disk, and which are still in the table
+        self._left = 0  # of these, with the transaction under way
         self.views = SqliteViews(self._near, self._span, self.cold_units)
         self.replies = SqliteReplies(self._near, self._span, file.write)
         self.text_index = SqliteTextIndex(file.index, stream.number, self._hash_at)
@@ -142,13 +143,15 @@ class SqliteStore:
                 erase_views(writer, self._span)
                 async for batch in changes:
                     write_changes(writer, self._span, batch)
+            self._leaving.clear()
             self.cold_units.start_over()
 
     async def has_every_view(self) -> bool:
         return self.cold_units.is_whole
 
-    async def move_units(self, *, limit: int) -> int:
+    async def move_units(self, *, limit: int, at_once: bool = True) -> int:
         async with self._moving:
+            await self._leave_all()
             found = self._near.execute(SQL["archived_units"], (self._span.base, self._span.end, limit))
             rows = [UnitRow(*row) for row in found]
             if not rows:
@@ -156,9 +159,9 @@ class SqliteStore:
                 return 0
             await self.cold_units.copy(rows)
             self.cold_units.expect(rows)
-            for first in range(0, len(rows), LEAVING_UNITS):
-                part = rows[first : first + LEAVING_UNITS]
-                await self._file.write(partial(self.cold_units.leave, rows=part))
+            self._leaving += rows
+            if at_once:
+                await self._leave_all()
         return len(rows)
 
     async def scour(self) -> bool:
@@ -188,11 +191,23 @@ class SqliteStore:
         return await self._file.write(within_room)
 
     def _insert(self, writer: apsw.Connection, commit: Commit) -> None:
-        entries = commit.entries
+        entries, self._left = commit.entries, 0
         if any(entry.seq != seq for seq, entry in enumerate(entries, self._head_seq + 1)):
             raise ValueError(f"entry {entries[0].seq} does not continue the log, whose head is {self._head_seq}")
         with nullcontext() if commit.makes_room else self._room.for_everyday(writer):
             self._insert_rows(writer, commit)
+
+    async def _leave_all(self) -> None:
+        while self._leaving:
+            await self._file.commit(
+                lambda writer: self._leave(writer, LEAVING_UNITS), lambda: self._inserted(Commit()), size_bytes=0
+            )
+            await asyncio.sleep(0)
+
+    def _leave(self, writer: apsw.Connection, most: int) -> None:
+        part = self._leaving[:most]
+        self.cold_units.leave(writer, part)
+        self._left = len(part)
 
     def _insert_rows(self, writer: apsw.Connection, commit: Commit) -> None:
         entries, base = commit.entries, self._span.base
@@ -212,6 +227,8 @@ class SqliteStore:
         if self.cold_units.moved:
             self.cold_units.bring_back(writer, changed_units(commit.changes))
         write_changes(writer, self._span, commit.changes)
+        if self._leaving:  # for each that is archived one leaves
+            self._leave(writer, sum(len(each.units) for each in commit.changes if type(each) is ArchiveUnits))
         if commit.replies:
             self.replies.insert(writer, commit.replies)
         if gone:
@@ -220,6 +237,9 @@ class SqliteStore:
     def _inserted(self, commit: Commit) -> None:
         if commit.entries:
             self._head_seq = commit.entries[-1].seq
+        if self._left:
+            del self._leaving[: self._left]
+            self._left = 0
         self.replies.inserted(commit.replies)
 
     def _hash_at(self, seq: int) -> bytes | None:
