@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Self, TypeVar
 import apsw
 
 from fieldstone.backends.sqlite.cold import SqliteCold, SqliteColdFile
-from fieldstone.backends.sqlite.cold_units import ColdUnits
+from fieldstone.backends.sqlite.cold_units import ColdUnits, PlainRow
 from fieldstone.backends.sqlite.file import SqliteFile
 from fieldstone.backends.sqlite.gaps import Table, clear_pages
 from fieldstone.backends.sqlite.log import SQL, Span, SqliteContent, SqliteLog
@@ -23,7 +23,7 @@ from fieldstone.backends.sqlite.views import SqliteViews, changed_units, erase_v
 from fieldstone.ports.lease import Holder, Lease
 from fieldstone.ports.log import FIELD_STREAM, GENESIS_HASH, FieldKey
 from fieldstone.ports.store import Commit, FieldOpen, UnknownField
-from fieldstone.ports.views import ArchiveUnits, Change, UnitRow
+from fieldstone.ports.views import ArchiveUnits, Change
 
 WITH_TEXT: Final = (  # the tables that hold what was said, or what was made of it
     Table("texts", ("salt", "body")),
@@ -102,7 +102,7 @@ class SqliteStore:
         self.texts = SqliteContent(self._near, self._span, self.cold)
         self.cold_units = ColdUnits(cold, self._near, self._span, self.cold.owner)
         self._moving = asyncio.Lock()
-        self._leaving: list[UnitRow] = []  # rows whose copies are on disk, and which are still in the table
+        self._leaving: list[PlainRow] = []  # rows whose copies are on disk, and which are still in the table
         self._left = 0  # of these, with the transaction under way
         self.views = SqliteViews(self._near, self._span, self.cold_units)
         self.replies = SqliteReplies(self._near, self._span, file.write)
@@ -152,8 +152,7 @@ class SqliteStore:
     async def move_units(self, *, limit: int, at_once: bool = True) -> int:
         async with self._moving:
             await self._leave_all()
-            found = self._near.execute(SQL["archived_units"], (self._span.base, self._span.end, limit))
-            rows = [UnitRow(*row) for row in found]
+            rows = self._near.execute(SQL["archived_units"], (self._span.base, self._span.end, limit)).fetchall()
             if not rows:
                 await self.cold_units.tidy()
                 return 0
