@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -15,10 +15,20 @@ from hypothesis import strategies as st
 from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.backends.sqlite import store as sqlite_store
 from fieldstone.backends.sqlite.cold import cold_path
+from fieldstone.backends.sqlite.cold_units import packed_row
 from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.core.errors import StorageFull
 from fieldstone.ports.store import Commit, Store
-from fieldstone.ports.views import ArchiveUnits, Change, MarkEcho, PurgeUnits, PutUnit, RestoreUnits, SetUnitStatus
+from fieldstone.ports.views import (
+    ArchiveUnits,
+    Change,
+    MarkEcho,
+    PurgeUnits,
+    PutUnit,
+    RestoreUnits,
+    SetUnitStatus,
+    UnitRow,
+)
 from fieldstone.testing import KEY
 from fieldstone.testing.rows import draft_row, entries, text, unit_row
 from tests.faults.disk import faulty_disk
@@ -98,8 +108,8 @@ async def test_a_row_that_changes_after_its_copy_was_made_stays_with_its_change(
 ) -> None:
     copy = store.cold_units.copy
 
-    async def copy_and_change(rows: Sequence[object]) -> None:
-        await copy(rows)  # type: ignore[arg-type]
+    async def copy_and_change(rows: Mapping[int, bytes]) -> None:
+        await copy(rows)
         monkeypatch.setattr(store.cold_units, "copy", copy)
         await _apply(store, SetUnitStatus(3, "superseded"), RestoreUnits((4,)), MarkEcho(5, 1))
 
@@ -112,7 +122,7 @@ async def test_a_row_that_changes_after_its_copy_was_made_stays_with_its_change(
 
 @pytest.mark.parametrize("changed", [True, False])
 async def test_of_a_row_in_both_places_the_hot_one_counts(store: SqliteStore, path: Path, changed: bool) -> None:
-    await store.cold_units.copy(list(await store.views.scan_units(after=0, limit=50)))  # and there it was cut off
+    await store.cold_units.copy(_packed(await store.views.scan_units(after=0, limit=50)))  # and there it was cut off
     if changed:
         await _apply(store, SetUnitStatus(7, "retracted"))
     before = await store.views.checksum()
@@ -149,8 +159,8 @@ async def test_rows_that_could_not_leave_are_read_and_move_the_next_time(
     monkeypatch.setattr(sqlite_store, "LEAVING_UNITS", 20)
     leave, calls = store.cold_units.leave, iter(range(PLENTY))
 
-    def leave_or_fail(writer: apsw.Connection, rows: Sequence[object]) -> None:
-        leave(writer, rows)  # type: ignore[arg-type]
+    def leave_or_fail(writer: apsw.Connection, rows: Mapping[int, bytes]) -> None:
+        leave(writer, rows)
         if next(calls) == 1:
             raise StorageFull
 
@@ -293,7 +303,7 @@ async def _compare(path: Path, steps: list[tuple[str, list[int]]], limit: int) -
             await sqlite.move_units(limit=len(chosen) * 5, at_once=step == "move")
         elif step == "copy only":
             rows = (await sqlite.views.units(chosen)).values()
-            await sqlite.cold_units.copy(sorted(row for row in rows if row.archived_epoch is not None))
+            await sqlite.cold_units.copy(_packed(row for row in rows if row.archived_epoch is not None))
         else:
             await sqlite.replace_views(_batches(made, done[len(made) :]))
         assert await sqlite.views.checksum() == await memory.views.checksum()
@@ -307,6 +317,10 @@ async def _compare(path: Path, steps: list[tuple[str, list[int]]], limit: int) -
     assert await again.has_every_view()
     assert await again.views.checksum() == before
     await again.close()
+
+
+def _packed(rows: Iterable[UnitRow]) -> dict[int, bytes]:
+    return {row.seq: packed_row(row) for row in rows}
 
 
 def _change(step: str, seqs: list[int], number: int) -> Change | None:

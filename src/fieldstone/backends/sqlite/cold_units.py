@@ -29,7 +29,6 @@ MISSING: Final = "rows of archived units are missing: rebuild the views"
 DAMAGED: Final = "a block of archived units is damaged: rebuild the views"
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
-PlainRow = tuple[Any, ...]  # a UnitRow or its columns: thousands of these cost Python's collector nothing
 Bits = dict[int, int]  # by block: which of its seqs
 Rows = dict[int, UnitRow]  # by seq, ascending
 
@@ -104,32 +103,25 @@ class ColdUnits:
 
     # --- moving ------------------------------------------------------------------------------------------------------
 
-    async def copy(self, rows: Sequence[PlainRow]) -> None:
+    async def copy(self, rows: Mapping[int, bytes]) -> None:
         """On disk when it returns."""
-        parts = {
-            block: {row[0]: row for row in part} for block, part in groupby(rows, lambda row: row[0] >> BLOCK_BITS)
-        }
         copied: Bits = {}
 
         def merge(writer: apsw.Connection) -> None:
             sign(writer, self._span, self._owner)
-            writer.executemany(
-                "INSERT OR IGNORE INTO unit_ids (stem, position) VALUES (?, ?)",
-                [(_stem(row[1]), self._span.base | row[0]) for row in rows],
-            )
-            for block, part in parts.items():
+            for block, seqs in groupby(sorted(rows), lambda seq: seq >> BLOCK_BITS):
+                part = {seq: _ROW.decode(rows[seq]) for seq in seqs}
+                ids = ((_stem(row.id), self._span.base | seq) for seq, row in part.items())
+                writer.executemany("INSERT OR IGNORE INTO unit_ids (stem, position) VALUES (?, ?)", ids)
                 copied[block] = self._put(writer, block, self._kept(writer, block) | part)
 
         await self._file.write(merge)
         self._copied |= copied
 
-    def leave(self, writer: apsw.Connection, rows: Sequence[PlainRow]) -> None:
+    def leave(self, writer: apsw.Connection, rows: Mapping[int, bytes]) -> None:
         """In the store's transaction: rows that are what they were when they were copied leave its table."""
-        if not rows:
-            return
-        positions = self._span.positions(row[0] for row in rows)
-        now = {row[0]: row for row in writer.execute(SQL["get_units"], (positions,))}
-        same = [row[0] for row in rows if now.get(row[0]) == row]
+        now = writer.execute(SQL["get_units"], (self._span.positions(rows),))
+        same = [row[0] for row in now if packed_row(row) == rows[row[0]]]
         writer.execute(SQL["drop_units"], (self._span.positions(same),))
         for block, units in _bits_of(same).items():
             self._name(writer, block, self._named(writer, block) | units)
@@ -147,9 +139,9 @@ class ColdUnits:
             self._name(writer, block, named[block] & ~units)
         self._came_back = True
 
-    def expect(self, rows: Iterable[PlainRow]) -> None:
+    def expect(self, seqs: Iterable[int]) -> None:
         """These are about to leave the store's table."""
-        for block, units in _bits_of(row[0] for row in rows).items():
+        for block, units in _bits_of(seqs).items():
             self.moved[block] = self.moved.get(block, 0) | units
 
     def start_over(self) -> None:
@@ -197,13 +189,13 @@ class ColdUnits:
                 raise apsw.CorruptError(MISSING) from missing
         return found
 
-    def _kept(self, writer: apsw.Connection, block: int) -> dict[int, PlainRow]:
+    def _kept(self, writer: apsw.Connection, block: int) -> Rows:
         """What the store counts on of a block. The rest may even be damaged."""
         moved = self.moved.get(block, 0)
         held = _get(writer, self._span.position(block)) if moved else {}
         return {seq: row for seq, row in held.items() if moved >> (seq & BLOCK_MASK) & 1}
 
-    def _put(self, writer: apsw.Connection, block: int, rows: Mapping[int, PlainRow]) -> int:
+    def _put(self, writer: apsw.Connection, block: int, rows: Rows) -> int:
         position = self._span.position(block)
         if not rows:
             writer.execute("DELETE FROM unit_blocks WHERE position = ?", (position,))
@@ -278,7 +270,12 @@ def _stem(unit_id: str) -> str:
 # --- packing ---------------------------------------------------------------------------------------------------------
 
 
-def _packed(rows: Sequence[PlainRow]) -> tuple[bool, bytes, bytes]:
+def packed_row(row: Sequence[object]) -> bytes:
+    """As one value: thousands of tuples that wait would call Python's collector, which keeps everybody waiting."""
+    return _ENCODER.encode(row)
+
+
+def _packed(rows: Sequence[UnitRow]) -> tuple[bool, bytes, bytes]:
     """Whether one of them was a draft, their ids, and their other columns."""
     seqs, ids, *rest = zip(*rows, strict=True)
     return any(map(_was_a_draft, rows)), _squeezed(ids), _squeezed((seqs, *rest))
@@ -323,12 +320,12 @@ def _columns(columns: bytes) -> Sequence[list[Any]]:
         raise apsw.CorruptError(DAMAGED) from error
 
 
-def _was_a_draft(row: PlainRow) -> bool:
-    return row[_MODE] == "draft" or row[_COMMITTED_SEQ] is not None
+def _was_a_draft(row: UnitRow) -> bool:
+    return row.mode == "draft" or row.committed_seq is not None
 
 
-_MODE: Final = UnitRow._fields.index("mode")
-_COMMITTED_SEQ: Final = UnitRow._fields.index("committed_seq")
+_ENCODER: Final = msgpack.Encoder()
+_ROW: Final = msgpack.Decoder(UnitRow)
 _IDS: Final = msgpack.Decoder(list[str])
 _COLUMNS: Final = msgpack.Decoder(  # those of UnitRow, without the id
     tuple[

@@ -4,13 +4,14 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Self, TypeVar
 
 import apsw
 
 from fieldstone.backends.sqlite.cold import SqliteCold, SqliteColdFile
-from fieldstone.backends.sqlite.cold_units import ColdUnits, PlainRow
+from fieldstone.backends.sqlite.cold_units import ColdUnits, packed_row
 from fieldstone.backends.sqlite.file import SqliteFile
 from fieldstone.backends.sqlite.gaps import Table, clear_pages
 from fieldstone.backends.sqlite.log import SQL, Span, SqliteContent, SqliteLog
@@ -102,8 +103,8 @@ class SqliteStore:
         self.texts = SqliteContent(self._near, self._span, self.cold)
         self.cold_units = ColdUnits(cold, self._near, self._span, self.cold.owner)
         self._moving = asyncio.Lock()
-        self._leaving: list[PlainRow] = []  # rows whose copies are on disk, and which are still in the table
-        self._left = 0  # of these, with the transaction under way
+        self._leaving: dict[int, bytes] = {}  # rows whose copies are on disk, and which are still in the table
+        self._left: Sequence[int] = ()  # of these, with the transaction under way
         self.views = SqliteViews(self._near, self._span, self.cold_units)
         self.replies = SqliteReplies(self._near, self._span, file.write)
         self.text_index = SqliteTextIndex(file.index, stream.number, self._hash_at)
@@ -152,13 +153,14 @@ class SqliteStore:
     async def move_units(self, *, limit: int, at_once: bool = True) -> int:
         async with self._moving:
             await self._leave_all()
-            rows = self._near.execute(SQL["archived_units"], (self._span.base, self._span.end, limit)).fetchall()
+            found = self._near.execute(SQL["archived_units"], (self._span.base, self._span.end, limit))
+            rows = {row[0]: packed_row(row) for row in found}
             if not rows:
                 await self.cold_units.tidy()
                 return 0
             await self.cold_units.copy(rows)
             self.cold_units.expect(rows)
-            self._leaving += rows
+            self._leaving |= rows
             if at_once:
                 await self._leave_all()
         return len(rows)
@@ -190,7 +192,7 @@ class SqliteStore:
         return await self._file.write(within_room)
 
     def _insert(self, writer: apsw.Connection, commit: Commit) -> None:
-        entries, self._left = commit.entries, 0
+        entries, self._left = commit.entries, ()
         if any(entry.seq != seq for seq, entry in enumerate(entries, self._head_seq + 1)):
             raise ValueError(f"entry {entries[0].seq} does not continue the log, whose head is {self._head_seq}")
         with nullcontext() if commit.makes_room else self._room.for_everyday(writer):
@@ -204,9 +206,10 @@ class SqliteStore:
             await asyncio.sleep(0)
 
     def _leave(self, writer: apsw.Connection, most: int) -> None:
-        part = self._leaving[:most]
-        self.cold_units.leave(writer, part)
-        self._left = len(part)
+        part = dict(islice(self._leaving.items(), most))
+        if part:
+            self.cold_units.leave(writer, part)
+            self._left = tuple(part)
 
     def _insert_rows(self, writer: apsw.Connection, commit: Commit) -> None:
         entries, base = commit.entries, self._span.base
@@ -236,9 +239,9 @@ class SqliteStore:
     def _inserted(self, commit: Commit) -> None:
         if commit.entries:
             self._head_seq = commit.entries[-1].seq
-        if self._left:
-            del self._leaving[: self._left]
-            self._left = 0
+        for seq in self._left:
+            del self._leaving[seq]
+        self._left = ()
         self.replies.inserted(commit.replies)
 
     def _hash_at(self, seq: int) -> bytes | None:
