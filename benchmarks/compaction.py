@@ -13,12 +13,14 @@ from benchmarks.fields import WORDS_ONLY
 from benchmarks.figures import Figure, Report, percentile
 from fieldstone.backends.analysis import TOKENIZER
 from fieldstone.backends.sqlite.connection import open_writer
+from fieldstone.backends.sqlite.log import SQL
 from fieldstone.core.replies import Accepted, Compacted
 from fieldstone.core.requests import Compact, CompactFilter, Message, Record, Register
 from fieldstone.core.units import Confidence, Intent
 from fieldstone.core.vocabulary import Strategy
 from fieldstone.field.field import LocalField
 from fieldstone.settings import load_settings
+from fieldstone.testing.rows import unit_row
 from fieldstone.wiring import open_local_field
 
 UNITS = 30_000
@@ -123,18 +125,19 @@ async def _probe(field: LocalField, at: int) -> float:
 
 
 def _bare(path: Path, count: int, *, moves: bool) -> float:
-    """The same rows in one file and nothing else: texts moved to another table, or deleted, their words likewise, and
-    their unit rows changed, in transactions of 1,000."""
+    """The same rows in one file and nothing else: texts and unit rows moved to other tables, or texts deleted and unit
+    rows changed, and words likewise, in transactions of 1,000."""
     connection = open_writer(path)
     texts = [(at, b"salt of 16 bytes", row.content.encode()) for at, row in enumerate(rows(count))]
     connection.execute("CREATE TABLE cold (position INTEGER PRIMARY KEY, salt BLOB, body BLOB)")
-    connection.execute("CREATE TABLE flags (position INTEGER PRIMARY KEY, archived INTEGER)")
+    connection.execute("CREATE TABLE cold_units AS SELECT * FROM units")
+    connection.execute("CREATE UNIQUE INDEX cold_units_by_id ON cold_units (id)")
     for table in ("hot_words", "cold_words"):
         columns = f"text, content='', contentless_delete=1, detail=none, tokenize='{TOKENIZER}'"
         connection.execute(f"CREATE VIRTUAL TABLE {table} USING fts5({columns})")
     with connection:
         connection.executemany("INSERT INTO texts (position, salt, body) VALUES (?, ?, ?)", texts)
-        connection.executemany("INSERT INTO flags (position) VALUES (?)", [(at,) for at in range(count)])
+        connection.executemany(SQL["put_unit"], [unit_row(at) for at in range(count)])
         words = [(at, body.decode()) for at, _, body in texts]
         connection.executemany("INSERT INTO hot_words (rowid, text) VALUES (?, ?)", words)
     started = time.perf_counter()
@@ -154,4 +157,9 @@ def _bare_step(connection: apsw.Connection, texts: list[tuple[int, bytes, bytes]
             connection.executemany("INSERT INTO cold_words (rowid, text) VALUES (?, ?)", words)
         connection.executemany("DELETE FROM texts WHERE position = ?", seqs)
         connection.executemany("DELETE FROM hot_words WHERE rowid = ?", seqs)
-        connection.executemany("UPDATE flags SET archived = 1 WHERE position = ?", seqs)
+        if moves:
+            connection.executemany("UPDATE units SET archived_epoch = 1 WHERE position = ?", seqs)
+            connection.executemany("INSERT INTO cold_units SELECT * FROM units WHERE position = ?", seqs)
+            connection.executemany("DELETE FROM units WHERE position = ?", seqs)
+        else:
+            connection.executemany("UPDATE units SET purged_seq = 1 WHERE position = ?", seqs)

@@ -8,6 +8,7 @@ from fieldstone.ports.store import Store, Stores
 from fieldstone.testing import (
     KEY,
     ColdStoreTests,
+    ColdUnitsTests,
     ContentStoreTests,
     EntriesTests,
     EventLogTests,
@@ -51,6 +52,9 @@ class TestContentStore(ContentStoreTests): ...
 
 
 class TestColdStore(ColdStoreTests): ...
+
+
+class TestColdUnits(ColdUnitsTests): ...
 
 
 class TestViews(ViewsTests): ...

@@ -17,6 +17,7 @@ from fieldstone.ports.vectors import Quantized, UnknownModel
 from fieldstone.testing import (
     KEY,
     ColdStoreTests,
+    ColdUnitsTests,
     ContentStoreTests,
     EntriesTests,
     EventLogTests,
@@ -72,6 +73,9 @@ class TestContentStore(ContentStoreTests): ...
 
 
 class TestColdStore(ColdStoreTests): ...
+
+
+class TestColdUnits(ColdUnitsTests): ...
 
 
 class TestViews(ViewsTests): ...

@@ -25,7 +25,8 @@ from tests.crash.mortal import bear_all
 
 # What takes a step to the disk, and where.
 STEPS = {
-    "": ("commit", "scour"),
+    "": ("commit", "move_units", "scour"),
+    "cold_units": ("copy",),
     "cold": ("put", "erase"),
     "cold.index": ("add", "remove"),
     "text_index": ("add", "remove"),

@@ -42,5 +42,5 @@ class Deregistering(Wordless):
                 credential=leaving.credential,
             )
         )
-        orphaned = await desk.units_of(leaving.number, by)
+        orphaned = desk.units_of(leaving.number, by)
         return draft, Deregistered("ok", Cleanup(orphaned, 0), draft.epoch)

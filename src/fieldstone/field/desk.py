@@ -205,13 +205,12 @@ class Desk:
             self._units.update(await self._state.store.views.units(unread))
         return [self._units[seq] for seq in seqs]
 
-    async def units_of(self, agent: int, by: AgentFacts) -> int:
+    def units_of(self, agent: int, by: AgentFacts) -> int:
         """How many units of the one agent the other sees."""
-        if hidden := self._state.hidden_from([by.number]):
-            return self._state.columns.committed_by(agent, hidden)
+        hidden = self._state.hidden_from([by.number])
         committed = [row for row in self._units.values() if row.agent == agent and row.mode == "committed"]
-        new = sum(row.seq in self._recorded for row in committed)
-        return await self._state.store.views.units_of(agent) + new
+        new = sum(row.seq in self._recorded and row.session not in hidden for row in committed)
+        return self._state.columns.committed_by(agent, hidden) + new
 
     def units_by(self, credential: str | None) -> int:
         """How many units the agents of a credential have recorded, drafts included."""

@@ -96,6 +96,19 @@ class Store(Protocol):
         """Throw every view row away and build them from these changes, in one transaction."""
         ...
 
+    async def has_every_view(self) -> bool:
+        """Whether no view row is missing: those of archived units may lie in a file that is lost. They are replaced."""
+        ...
+
+    async def move_units(self, *, limit: int, at_once: bool = True) -> int:
+        """Rows of archived units go to cold storage, oldest first, at most so many; how many did. 0: none are left.
+
+        `views` reads them as before. The copy is on disk before the row goes; one that changes comes back by itself,
+        and goes again with the next that are moved. A row that is restored leaves no copy once none are left. Without
+        `at_once` rows may go with the commits that archive others next, and those of the last ones later.
+        """
+        ...
+
     async def scour(self) -> bool:
         """Overwrite what replaced and deleted rows left in journals, free pages and indexes.
 

@@ -336,7 +336,7 @@ Change = (
 
 
 class Views(Protocol):
-    """Reads see all that is committed, and nothing else."""
+    """Reads see all that is committed, and nothing else; rows of units wherever they lie, hot or cold."""
 
     async def name(self, of: NameKind, digest: bytes) -> int | None: ...
 
@@ -358,10 +358,6 @@ class Views(Protocol):
 
     async def drafted_units(self) -> Sequence[UnitRow]:
         """Units that were recorded as drafts, whatever became of them, by seq."""
-        ...
-
-    async def units_of(self, agent: int) -> int:
-        """How many committed units the agent has recorded. Drafts are nobody else's business, not even their number."""
         ...
 
     async def conflicts(self, statuses: Sequence[ConflictStatus] | None = None) -> Sequence[ConflictRow]:

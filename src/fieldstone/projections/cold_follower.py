@@ -1,4 +1,4 @@
-"""Keeps the two text indexes apart: the words of archived units are in the cold one, and only there.
+"""Keeps hot and cold apart: words and rows of archived units are in the cold part, and only there.
 
 A crash between a step and its index leaves work: it is found in the log when the field opens, after the mark that says
 up to which entry the indexes are right.
@@ -15,12 +15,14 @@ from fieldstone.projections.text_follower import TextFollower, searchable
 
 COOLED: Final = "cooled"
 BATCH_ENTRIES: Final = 1_000
+MOVED_AT_ONCE: Final = 1_024  # rows: they share the way to the disk
 
 
 class ColdFollower:
     def __init__(self, store: Store, follower: TextFollower) -> None:
         self._store = store
         self._follower = follower
+        self._waiting = 0  # rows that are still hot
         self._owed: int | None = None  # the first entry that could not be followed: the mark must not pass it
 
     async def cool(self, texts: Mapping[int, UnitTexts], entry: int) -> None:
@@ -28,6 +30,16 @@ class ColdFollower:
         documents = [Document(seq, searchable(each)) for seq, each in sorted(texts.items())]
         await self._store.cold.index.add(documents, position=entry)
         await self._follower.drop(list(texts))
+        self._waiting += len(texts)
+        if self._waiting >= MOVED_AT_ONCE:
+            self._waiting = 0
+            await self._store.move_units(limit=MOVED_AT_ONCE, at_once=False)  # with those that are archived next
+
+    async def move_rows(self) -> None:
+        """Whatever is archived by now. What is cut off is found again by the mark in the row itself."""
+        self._waiting = 0
+        while await self._store.move_units(limit=MOVED_AT_ONCE):
+            pass
 
     async def warm(self, texts: Mapping[int, UnitTexts]) -> None:
         """Restored units are found among the others again."""
@@ -43,6 +55,7 @@ class ColdFollower:
 
     async def mark(self, entry: int) -> None:
         """All that the log says up to this entry is done, as far as nothing is owed."""
+        await self.move_rows()
         await self._store.marks.set(COOLED, entry if self._owed is None else min(entry, self._owed - 1))
 
     @contextmanager
@@ -56,6 +69,10 @@ class ColdFollower:
 
     async def catch_up(self, head: int, purged: Callable[[UnitsPurged], Awaitable[None]]) -> None:
         """`purged` does all that is left to do of a purge."""
+        await self._follow_log(head, purged)
+        await self.move_rows()
+
+    async def _follow_log(self, head: int, purged: Callable[[UnitsPurged], Awaitable[None]]) -> None:
         if not await self._store.views.compactions():
             return
         if not await self._store.cold.index.position():
@@ -73,6 +90,7 @@ class ColdFollower:
             at = stored[-1].seq
 
     async def refill(self, head: int) -> None:
+        await self.move_rows()
         if await self._store.cold.index.position():
             await self._store.cold.index.clear()
             await self._fill(head)

@@ -222,7 +222,7 @@ class UnitColumns:
     def committed_by(self, agent: int, without: Collection[int]) -> int:
         """How many units the agent has committed that are not in one of these sessions."""
         units = self.snapshot(0)
-        mine = (units.agent == units.agent_code(agent)) & (units.status != STATUS_CODES["draft"])
+        mine = (units.agent == units.agent_code(agent)) & units.committed
         return int(np.count_nonzero(mine & ~np.isin(units.session, np.fromiter(without, np.int64))))
 
     def row_of(self, seq: int) -> int:

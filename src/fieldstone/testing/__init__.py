@@ -18,6 +18,7 @@ seed (`ManualClock`, `SeededIds`), and stores that fail when they are told to (`
 from fieldstone.testing import assertions as assertions  # first: it has to be there before what it is about
 from fieldstone.testing.access import AccessStoreTests, OpenAccess
 from fieldstone.testing.cold import ColdStoreTests
+from fieldstone.testing.cold_units import ColdUnitsTests
 from fieldstone.testing.embedder import EmbedderTests, OpenEmbedder
 from fieldstone.testing.entries import EntriesTests
 from fieldstone.testing.faults import FaultyLog, FaultyStore, die, fail
@@ -39,6 +40,7 @@ __all__ = [
     "AccessStoreTests",
     "ClockTests",
     "ColdStoreTests",
+    "ColdUnitsTests",
     "ContentStoreTests",
     "EmbedderTests",
     "EntriesTests",

@@ -118,6 +118,12 @@ class FaultyStore:
     async def replace_views(self, changes: AsyncIterator[Sequence[Change]]) -> None:
         await self._store.replace_views(changes)
 
+    async def has_every_view(self) -> bool:
+        return await self._store.has_every_view()
+
+    async def move_units(self, *, limit: int, at_once: bool = True) -> int:
+        return await self._store.move_units(limit=limit, at_once=at_once)
+
     async def scour(self) -> bool:
         return await self._store.scour()
 

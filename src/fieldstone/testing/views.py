@@ -101,7 +101,6 @@ class ViewsTests(StoreCase):
         assert await views.units([1]) == {}
         assert await views.scan_units(after=0, limit=10) == []
         assert await views.drafted_units() == []
-        assert await views.units_of(1) == 0
         assert await views.open_conflicts_of(1) == []
 
     async def test_a_name_is_found_by_kind_and_digest(self, store: Store) -> None:
@@ -195,13 +194,6 @@ class ViewsTests(StoreCase):
         drafted = await store.views.drafted_units()
         assert [row.seq for row in drafted] == [4, 6, 7]
         assert drafted == list((await store.views.units([4, 6, 7])).values())
-
-    async def test_the_committed_units_of_an_agent_are_counted_whatever_their_status(self, store: Store) -> None:
-        rows = [unit_row(1), draft_row(2), unit_row(3)._replace(status="retracted"), unit_row(4, agent=8)]
-        await _apply(store, *(PutUnit(row) for row in rows))
-        assert await store.views.units_of(1) == 2
-        assert await store.views.units_of(8) == 1
-        assert await store.views.units_of(9) == 0
 
     async def test_conflicts_come_by_seq_all_or_of_a_status(self, store: Store) -> None:
         first, second = conflict_row(20, 10, 11), conflict_row(21, 12, 11)

@@ -91,9 +91,6 @@ class MemoryViews:
     async def drafted_units(self) -> Sequence[UnitRow]:
         return [row for row in self._units.values() if row.mode == "draft" or row.committed_seq is not None]
 
-    async def units_of(self, agent: int) -> int:
-        return sum(row.agent == agent and row.mode == "committed" for row in self._units.values())
-
     async def conflicts(self, statuses: Sequence[ConflictStatus] | None = None) -> Sequence[ConflictRow]:
         return [row for row in self._conflicts.values() if statuses is None or row.status in statuses]
 

@@ -30,7 +30,7 @@ from fieldstone.ports.log import StoredText
 from fieldstone.ports.store import StoreTooNew
 from fieldstone.ports.text_index import Document, Postings
 
-SCHEMA: Final = ("cold.sql",)  # each brings a file from one version to the next
+SCHEMA: Final = ("cold.sql", "cold_units.sql")  # each brings a file from one version to the next
 SCHEMA_VERSION: Final = len(SCHEMA)
 BLOCK_BITS: Final = 6  # 64 seqs: 7 kB packed, unpacked in 80 µs for the sake of one of them
 READ_BLOCKS: Final = 32
@@ -49,6 +49,7 @@ class SqliteColdFile:
         self.analyzer = Analyzer()
         self._writer: apsw.Connection | None = None
         self._near: apsw.Connection | None = None
+        self._beside: apsw.Connection | None = None
         self._index: SqliteIndexFile | None = None
         self._holders = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-cold")
@@ -67,6 +68,12 @@ class SqliteColdFile:
         if self._near is None and self.path.exists():
             self._open()
         return self._near
+
+    def beside(self) -> apsw.Connection:
+        """For small reads of whoever has the store's writer, in whatever thread that is."""
+        if self._beside is None:
+            self._beside = open_reader(self.path)
+        return self._beside
 
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """`work` in one transaction, which is on disk when this returns."""
@@ -100,7 +107,7 @@ class SqliteColdFile:
 
     def close(self) -> None:
         self._thread.shutdown(wait=True)
-        for part in (self._index, self._near, self._writer):
+        for part in (self._index, self._near, self._beside, self._writer):
             if part is not None:
                 part.close()
 
@@ -121,7 +128,7 @@ class SqliteCold:
     def __init__(self, file: SqliteColdFile, span: Span, digest_key: bytes, hash_at: HashAt) -> None:
         self._file = file
         self._span = span
-        self._owner = hashlib.sha256(b"cold " + digest_key).digest()[:OWNER_BYTES]
+        self.owner = hashlib.sha256(b"cold " + digest_key).digest()[:OWNER_BYTES]
         self._blocks = set(self._blocks_there())
         self.index = LateTextIndex(file, span.stream_no, hash_at)
 
@@ -131,7 +138,7 @@ class SqliteCold:
         new = _by_block(texts)
 
         def merge(writer: apsw.Connection) -> None:
-            _sign(writer, self._span, self._owner)
+            sign(writer, self._span, self.owner)
             for block, part in new.items():
                 _put(writer, self._span.position(block), _get(writer, self._span.position(block)) | part)
 
@@ -190,7 +197,7 @@ class SqliteCold:
         if near is None:
             return
         owner = near.execute("SELECT owner FROM streams WHERE stream_no = ?", (self._span.stream_no,)).get
-        if owner not in (None, self._owner):
+        if owner not in (None, self.owner):
             raise ForeignColdStore(f"{self._file.path} was archived from another store. Move it away.")
         query = "SELECT position & 0xffffffff FROM blocks WHERE position BETWEEN ? AND ?"
         rows: list[Any] = near.execute(query, (self._span.base, self._span.end)).fetchall()
@@ -289,7 +296,7 @@ def _prepare(connection: apsw.Connection, path: Path) -> None:
             connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
 
-def _sign(writer: apsw.Connection, span: Span, owner: bytes) -> None:
+def sign(writer: apsw.Connection, span: Span, owner: bytes) -> None:
     writer.execute("INSERT OR IGNORE INTO streams (stream_no, owner) VALUES (?, ?)", (span.stream_no, owner))
 
 

@@ -107,6 +107,28 @@ SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, regis
        committed_seq, archived_epoch, echo_of, trust, purged_seq
     FROM units WHERE position IN (SELECT value FROM json_each(?));
 
+-- name: archived_units
+-- Those that are still to be moved to cold storage.
+SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
+       committed_seq, archived_epoch, echo_of, trust, purged_seq
+    FROM units INDEXED BY units_archived
+    WHERE archived_epoch IS NOT NULL AND position > ? AND position <= ? ORDER BY position LIMIT ?;
+
+-- name: drop_units
+DELETE FROM units WHERE position IN (SELECT value FROM json_each(?));
+
+-- name: all_moved_units
+SELECT position & 0xffffffff, units FROM moved_units WHERE position BETWEEN ? AND ?;
+
+-- name: get_moved_units
+SELECT units FROM moved_units WHERE position = ?;
+
+-- name: set_moved_units
+INSERT OR REPLACE INTO moved_units (position, units) VALUES (?, ?);
+
+-- name: drop_moved_units
+DELETE FROM moved_units WHERE position = ?;
+
 -- name: scan_units
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
        committed_seq, archived_epoch, echo_of, trust, purged_seq
@@ -122,9 +144,6 @@ SELECT position & 0xffffffff, mode, type, status, epoch, agent, registration, co
 SELECT position & 0xffffffff, id, mode, type, status, epoch, at_ms, agent, registration, session, task, score,
        committed_seq, archived_epoch, echo_of, trust, purged_seq
     FROM units WHERE (mode = 'draft' OR committed_seq IS NOT NULL) AND position > ? AND position <= ? ORDER BY position;
-
--- name: count_units_of
-SELECT count(*) FROM units WHERE position > ? AND position <= ? AND agent = ? AND mode = 'committed';
 
 -- name: put_conflict
 INSERT INTO conflicts (position, id, type, status, unit_a, unit_b, detected_by, strategy, winner, resolved_by,

@@ -3,12 +3,14 @@
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Self, TypeVar
 
 import apsw
 
 from fieldstone.backends.sqlite.cold import SqliteCold, SqliteColdFile
+from fieldstone.backends.sqlite.cold_units import ColdUnits, packed_row
 from fieldstone.backends.sqlite.file import SqliteFile
 from fieldstone.backends.sqlite.gaps import Table, clear_pages
 from fieldstone.backends.sqlite.log import SQL, Span, SqliteContent, SqliteLog
@@ -17,17 +19,18 @@ from fieldstone.backends.sqlite.replies import SqliteReplies
 from fieldstone.backends.sqlite.room import Room
 from fieldstone.backends.sqlite.text_index import SqliteTextIndex
 from fieldstone.backends.sqlite.vectors import SqliteVectors
-from fieldstone.backends.sqlite.views import SqliteViews, erase_views, write_changes
+from fieldstone.backends.sqlite.views import SqliteViews, changed_units, erase_views, write_changes
 from fieldstone.ports.lease import Holder, Lease
 from fieldstone.ports.log import FIELD_STREAM, GENESIS_HASH, FieldKey
 from fieldstone.ports.store import Commit, FieldOpen, UnknownField
-from fieldstone.ports.views import Change
+from fieldstone.ports.views import ArchiveUnits, Change
 
 WITH_TEXT: Final = (  # the tables that hold what was said, or what was made of it
     Table("texts", ("salt", "body")),
     Table("vectors", ("seqs", "scales", "codes")),
     Table("replies", ("key", "request", "body"), other_bytes=7),
 )
+LEAVING_UNITS: Final = 128  # in one transaction: about .5 ms in the event loop, and the disk's time
 
 T = TypeVar("T")
 
@@ -97,7 +100,11 @@ class SqliteStore:
         self.log = SqliteLog(self._near, self._span)
         self.cold = SqliteCold(cold, self._span, self.digest_key, self._hash_at)
         self.texts = SqliteContent(self._near, self._span, self.cold)
-        self.views = SqliteViews(self._near, self._span)
+        self.cold_units = ColdUnits(cold, self._near, self._span, self.cold.owner)
+        self._moving = asyncio.Lock()
+        self._leaving: dict[int, bytes] = {}  # rows whose copies are on disk, and which are still in the table
+        self._left: Sequence[int] = ()  # of these, with the transaction under way
+        self.views = SqliteViews(self._near, self._span, self.cold_units)
         self.replies = SqliteReplies(self._near, self._span, file.write)
         self.text_index = SqliteTextIndex(file.index, stream.number, self._hash_at)
         self.marks = SqliteMarks(self._near, self._span, file.write)
@@ -131,10 +138,31 @@ class SqliteStore:
         )
 
     async def replace_views(self, changes: AsyncIterator[Sequence[Change]]) -> None:
-        async with self._file.rewriting() as writer:
-            erase_views(writer, self._span)
-            async for batch in changes:
-                write_changes(writer, self._span, batch)
+        async with self._moving:
+            async with self._file.rewriting() as writer:
+                erase_views(writer, self._span)
+                async for batch in changes:
+                    write_changes(writer, self._span, batch)
+            self._leaving.clear()
+            self.cold_units.start_over()
+
+    async def has_every_view(self) -> bool:
+        return self.cold_units.is_whole
+
+    async def move_units(self, *, limit: int, at_once: bool = True) -> int:
+        async with self._moving:
+            await self._leave_all()
+            found = self._near.execute(SQL["archived_units"], (self._span.base, self._span.end, limit))
+            rows = {row[0]: packed_row(row) for row in found}
+            if not rows:
+                await self.cold_units.tidy()
+                return 0
+            await self.cold_units.copy(rows)
+            self.cold_units.expect(rows)
+            self._leaving |= rows
+            if at_once:
+                await self._leave_all()
+        return len(rows)
 
     async def scour(self) -> bool:
         parts = (await self.text_index.scour(), await self.cold.scour(), await self._scour_file())
@@ -163,7 +191,7 @@ class SqliteStore:
         return await self._file.write(within_room)
 
     def _insert(self, writer: apsw.Connection, commit: Commit) -> None:
-        entries, head = commit.entries, self._head_seq
+        entries, head, self._left = commit.entries, self._head_seq, ()
         # No seq comes twice: with the first and the last one right, so are those between.
         if entries and (entries[0].seq != head + 1 or entries[-1].seq != head + len(entries)):
             raise ValueError(f"entry {entries[0].seq} does not continue the log, whose head is {head}")
@@ -172,6 +200,19 @@ class SqliteStore:
             return
         with self._room.for_everyday(writer):
             self._insert_rows(writer, commit)
+
+    async def _leave_all(self) -> None:
+        while self._leaving:
+            await self._file.commit(
+                lambda writer: self._leave(writer, LEAVING_UNITS), lambda: self._inserted(Commit()), size_bytes=0
+            )
+            await asyncio.sleep(0)
+
+    def _leave(self, writer: apsw.Connection, most: int) -> None:
+        part = dict(islice(self._leaving.items(), most))
+        if part:
+            self.cold_units.leave(writer, part)
+            self._left = tuple(part)
 
     def _insert_rows(self, writer: apsw.Connection, commit: Commit) -> None:
         entries, base = commit.entries, self._span.base
@@ -188,7 +229,11 @@ class SqliteStore:
         for seq, salt, body in commit.replaced_texts:
             if seq not in gone:
                 writer.execute(SQL["replace_text"], (base | seq, salt, body))
+        if self.cold_units.moved:
+            self.cold_units.bring_back(writer, changed_units(commit.changes))
         write_changes(writer, self._span, commit.changes)
+        if self._leaving:  # for each that is archived one leaves
+            self._leave(writer, sum(len(each.units) for each in commit.changes if type(each) is ArchiveUnits))
         if commit.replies:
             self.replies.insert(writer, commit.replies)
         if gone:
@@ -197,6 +242,9 @@ class SqliteStore:
     def _inserted(self, commit: Commit) -> None:
         if commit.entries:
             self._head_seq = commit.entries[-1].seq
+        for seq in self._left:
+            del self._leaving[seq]
+        self._left = ()
         if commit.replies:
             self.replies.inserted(commit.replies)
 

@@ -1,12 +1,15 @@
 """View rows of one stream: reads, and the statements that changes turn into."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Final
 
 import apsw
 from msgspec import json
 
+from fieldstone.backends.sqlite.cold_units import ColdUnits, Row, Window
 from fieldstone.backends.sqlite.log import SQL, Span
 from fieldstone.core.events import NameKind
 from fieldstone.core.vocabulary import ConflictStatus, FeedKind
@@ -51,9 +54,10 @@ from fieldstone.ports.views import (
     unit_batch,
 )
 
-_ALL_ROWS: Final = (
-    "all_agents",
-    "scan_units",
+READ_UNITS: Final = 2_000
+ReadCold = Callable[[Window, int | None], list[Row]]
+
+_ALL_OTHERS: Final = (
     "all_conflicts",
     "all_hints",
     "all_relations",
@@ -67,9 +71,10 @@ _ALL_ROWS: Final = (
 
 
 class SqliteViews:
-    def __init__(self, near: apsw.Connection, span: Span) -> None:
+    def __init__(self, near: apsw.Connection, span: Span, cold: ColdUnits) -> None:
         self._near = near
         self._span = span
+        self._cold = cold
 
     async def name(self, of: NameKind, digest: bytes) -> int | None:
         number: int | None = self._near.execute(SQL["find_name"], (self._span.stream_no, of, digest)).get
@@ -81,26 +86,24 @@ class SqliteViews:
     async def unit(self, unit_id: str) -> UnitRow | None:
         for row in self._near.execute(SQL["find_unit"], (unit_id, self._span.stream_no)):
             return UnitRow(*row)
-        return None
+        return self._cold.find(unit_id) if self._cold.moved else None
 
     async def units(self, seqs: Sequence[int]) -> dict[int, UnitRow]:
         rows = self._near.execute(SQL["get_units"], (self._span.positions(seqs),))
-        return {row[0]: UnitRow(*row) for row in rows}
+        found = {row[0]: UnitRow(*row) for row in rows}
+        if self._cold.moved and len(found) < len(seqs):
+            found |= self._cold.get(seq for seq in seqs if seq not in found)
+        return found
 
     async def scan_units(self, *, after: int, limit: int) -> Sequence[UnitRow]:
-        rows = self._near.execute(SQL["scan_units"], (self._span.position(after), self._span.end, limit))
-        return [UnitRow(*row) for row in rows]
+        return [UnitRow(*row) for row in self._units("scan_units", self._cold.rows_in, after, limit)]
 
     async def unit_columns(self, *, after: int, limit: int) -> UnitBatch:
-        rows = self._near.execute(SQL["unit_columns"], (self._span.position(after), self._span.end, limit))
-        return unit_batch(rows.fetchall())
+        return unit_batch(self._units("unit_columns", self._cold.columns_in, after, limit))
 
     async def drafted_units(self) -> Sequence[UnitRow]:
-        return [UnitRow(*row) for row in self._all("drafted_units")]
-
-    async def units_of(self, agent: int) -> int:
-        count: int = self._near.execute(SQL["count_units_of"], (self._span.base, self._span.end, agent)).get
-        return count
+        hot = [UnitRow(*row) for row in self._all("drafted_units")]
+        return _hot_and_cold(hot, self._cold.drafted()) if self._cold.moved else hot
 
     async def conflicts(self, statuses: Sequence[ConflictStatus] | None = None) -> Sequence[ConflictRow]:
         query = "all_conflicts" if statuses is None or "resolved" in statuses else "open_conflicts"
@@ -188,11 +191,31 @@ class SqliteViews:
         names = "SELECT number, kind, digest FROM names WHERE stream_no = ? ORDER BY number"
         for row in self._near.execute(names, (self._span.stream_no,)):
             digest.update(repr(row).encode())
-        for query in _ALL_ROWS:
-            bounds = (self._span.base, self._span.end) + ((-1,) if query == "scan_units" else ())
-            for row in self._near.execute(SQL[query], bounds):
-                digest.update(repr(row).encode())
+        for row in chain(self._all("all_agents"), self._every_unit(), *map(self._all, _ALL_OTHERS)):
+            digest.update(repr(row).encode())
         return digest.hexdigest()
+
+    def _units(self, query: str, read_cold: ReadCold[Row], after: int, limit: int) -> Sequence[Row]:
+        """Units from the table and from cold storage as one, by seq. A few blocks at a time, and the rows beside them:
+        so hardly a row is read that is not wanted, however the two lie."""
+        found: list[Row] = []
+        while len(found) < limit:
+            wanted, window = limit - len(found), self._cold.window(after)
+            until = self._span.end if window.until is None else self._span.position(window.until)
+            hot: list[Any] = self._near.execute(SQL[query], (self._span.position(after), until, wanted)).fetchall()
+            last = hot[-1][0] if len(hot) == wanted else window.until
+            cold = read_cold(window, last) if window.blocks else []
+            found += _hot_and_cold(hot, cold) if cold else hot
+            if last is None:
+                break
+            after = last
+        return found[: max(limit, 0)]
+
+    def _every_unit(self) -> Iterator[tuple[Any, ...]]:
+        after = 0
+        while rows := self._units("scan_units", self._cold.rows_in, after, READ_UNITS):
+            yield from map(tuple, rows)
+            after = rows[-1][0]
 
     def _all(self, query: str) -> apsw.Cursor:
         return self._near.execute(SQL[query], (self._span.base, self._span.end))
@@ -217,6 +240,18 @@ def write_changes(connection: apsw.Connection, span: Span, changes: Sequence[Cha
             _write_entries(connection, span, change)
         else:
             _write_many(connection, span, change)
+
+
+def changed_units(changes: Sequence[Change]) -> Iterator[int]:
+    """The units whose rows are altered, not those that are made."""
+    for change in changes:
+        match change:
+            case SetUnitStatus() | CommitUnit() | MarkEcho():
+                yield change.unit
+            case ArchiveUnits() | RestoreUnits() | PurgeUnits():
+                yield from change.units
+            case _:
+                pass
 
 
 def _write_many(connection: apsw.Connection, span: Span, change: Change) -> None:
@@ -260,6 +295,7 @@ def _write_entries(connection: apsw.Connection, span: Span, change: Change) -> N
 
 
 def erase_views(connection: apsw.Connection, span: Span) -> None:
+    connection.execute("DELETE FROM moved_units WHERE position BETWEEN ? AND ?", (span.base, span.end))
     for table in ("agents", "units", "conflicts", "hints", "compactions", "entries", "feed"):
         connection.execute(f"DELETE FROM {table} WHERE position > ? AND position <= ?", (span.base, span.end))
     connection.execute("DELETE FROM relations WHERE source > ? AND source <= ?", (span.base, span.end))
@@ -267,6 +303,11 @@ def erase_views(connection: apsw.Connection, span: Span) -> None:
     connection.execute("DELETE FROM guards WHERE unit > ? AND unit <= ?", (span.base, span.end))
     connection.execute("DELETE FROM members WHERE session > ? AND session <= ?", (span.base, span.end))
     connection.execute("DELETE FROM names WHERE stream_no = ?", (span.stream_no,))
+
+
+def _hot_and_cold(hot: Sequence[Row], cold: Sequence[Row]) -> list[Row]:
+    """By seq. Of a row in both the hot one counts."""
+    return sorted({row[0]: row for row in (*cold, *hot)}.values(), key=itemgetter(0))
 
 
 _OF_ENTRIES: Final = (ShelveEntries, ReturnEntries, RemoveEntries, RelabelEntry)
