@@ -318,7 +318,7 @@ SWEEPING: Final = (
         "sweep-vectors",
         "the erasing of vectors that were made of a secret",
         "field/sweep.py",
-        "        await self._state.store.vectors.erase(units)\n",
+        "        await self._meanings.cooling.erase(units)\n",
         "",
         (f"{SWEPT}::test_the_vector_of_a_swept_text_is_erased_also_where_the_model_is_silent",),
     ),
