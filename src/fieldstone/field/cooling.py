@@ -40,8 +40,8 @@ class Cooling:
         async with self._moving:
             for part in parts(sorted(self._due), MOVED_UNITS):
                 await self._cool(part)
+                self._shrink()
                 await asyncio.sleep(0)
-            self._shrink()
 
     async def warm(self, units: Sequence[int]) -> None:
         """These are restored."""

@@ -11,10 +11,11 @@ Only the field's writer changes it, while others search: segments are only ever 
 same rows, and a row counts from the moment its `has` is set, which is last. A row that is replaced meanwhile shows its
 old vector, its new one or a mixture; one that is removed meanwhile its vector, or none.
 
-A segment of which most rows were removed is packed: it holds those that are left and a list of them, and gives its room
+A segment of which most rows were removed is packed: it holds those that are left and where they are, and gives its room
 back. The first row that comes to it opens it again.
 """
 
+import mmap
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -32,6 +33,8 @@ LEVEL_BITS: Final = (
 )
 TOP_LEVEL_AT: Final = 2.5  # times the mean: from there on a number counts most. Anything from 2 to 3 does as well
 PACKED_LEAST: Final = 1_024  # fewer rows than this are not worth packing for: 300 kB at 256 dimensions
+MAPPED_BYTES: Final = 256 * 1024  # of an array: less than this is not worth a mapping of its own
+HUGE_BYTES: Final = 4 * 1024 * 1024  # as numpy does: rows that are picked all over it are found faster in large pages
 WORD_BITS: Final = 64
 LARGEST_BYTE: Final = 255
 
@@ -91,7 +94,7 @@ class VectorIndex:
         takes until all of them are."""
         for at, segment in enumerate(self._segments):
             begun = min(SEGMENT_ROWS, self._end - at * SEGMENT_ROWS)  # of a new segment the rest takes no room yet
-            taken = begun if segment.rows is None else len(segment.rows) - 1
+            taken = begun if segment.at is None else len(segment.scales) - 1
             left = int(np.count_nonzero(segment.has))
             if left <= taken // 2 and taken - left >= PACKED_LEAST:
                 self._segments[at] = _packed(segment)
@@ -160,7 +163,7 @@ class VectorIndex:
         for segment, local, _ in _by_segment(self._segments, known):
             self._sign(segment, segment.places(local))
 
-    def _sign(self, segment: "_Segment", places: Rows) -> None:
+    def _sign(self, segment: "_Segment", places: "Rows | NDArray[np.uint16]") -> None:
         if self._centre is None:
             return
         for first in range(0, len(places), RATED_AT_ONCE):
@@ -170,12 +173,12 @@ class VectorIndex:
 
     def _grow_to(self, size: int) -> None:
         while len(self._segments) * SEGMENT_ROWS < size:
-            self._segments.append(_empty_segment(self.dimension))
+            self._segments.append(_empty_segment(self.dimension, SEGMENT_ROWS))
 
     def _open(self, segments: Sequence[int]) -> None:
         """Rows come to them: each has its own place again."""
         for at in self._packed.intersection(segments):
-            self._segments[at] = _opened(self._segments[at], self.dimension)
+            self._segments[at] = _opened(self._segments[at])
             self._packed.remove(at)
 
 
@@ -218,48 +221,58 @@ class BothIndexes:
 
 
 class _Segment(NamedTuple):
-    """Where it is packed, `rows` says which row is at which place, and ends with a row that there is not: at its place
-    there are zeros, which stand for every row that is not here."""
+    """Where it is packed, `at` says at which place a row is; at the last one there are zeros, for all that are gone."""
 
     has: NDArray[np.bool_]  # by row, also where it is packed
     scales: Floats
     codes: Codes
     signs: Words  # a row for each word, so that a scan reads memory in its order
-    rows: Rows | None = None
+    at: NDArray[np.uint16] | None = None
 
-    def places(self, local: Rows) -> Rows:
-        if self.rows is None:
-            return local
-        at: Rows = np.searchsorted(self.rows, local)
-        return np.where(self.rows[at] == local, at, len(self.rows) - 1)
+    def places(self, local: Rows) -> Rows | NDArray[np.uint16]:
+        return local if self.at is None else self.at[local]
 
 
-def _empty_segment(dimension: int) -> _Segment:
-    # Zeros that nobody has written yet take no room.
+def _empty_segment(dimension: int, places: int, at: NDArray[np.uint16] | None = None) -> _Segment:
     return _Segment(
         np.zeros(SEGMENT_ROWS, np.bool_),
-        np.zeros(SEGMENT_ROWS, np.float32),
-        np.zeros((SEGMENT_ROWS, dimension), np.int8),
-        np.zeros((-(-dimension // WORD_BITS), SEGMENT_ROWS), np.uint64),
+        np.zeros(places, np.float32),
+        _zeros((places, dimension), np.dtype(np.int8)),
+        _zeros((-(-dimension // WORD_BITS), places), np.dtype(np.uint64)),
+        at,
     )
+
+
+def _zeros(shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Zeros that nobody has written yet take no room. And what is let go is the system's again, at once: of numpy's own
+    zeros the process keeps tens of megabytes for later."""
+    size = shape[0] * shape[1] * dtype.itemsize
+    if size < MAPPED_BYTES:
+        return np.zeros(shape, dtype)
+    room = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if size >= HUGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+        room.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(room, dtype).reshape(shape)
 
 
 def _packed(segment: _Segment) -> _Segment:
     rows = np.flatnonzero(segment.has)
-    places = segment.places(rows)
-    scales, codes = np.zeros(len(rows) + 1, np.float32), np.zeros((len(rows) + 1, segment.codes.shape[1]), np.int8)
-    signs = np.zeros((len(segment.signs), len(rows) + 1), np.uint64)
-    scales[:-1], codes[:-1], signs[:, :-1] = segment.scales[places], segment.codes[places], segment.signs[:, places]
-    return _Segment(segment.has.copy(), scales, codes, signs, np.append(rows, SEGMENT_ROWS))
+    at = np.full(SEGMENT_ROWS, len(rows), np.uint16)
+    at[rows] = np.arange(len(rows))
+    return _filled(_empty_segment(segment.codes.shape[1], len(rows) + 1, at), segment, rows)
 
 
-def _opened(segment: _Segment, dimension: int) -> _Segment:
-    opened, rows = _empty_segment(dimension), np.flatnonzero(segment.has)
-    places = segment.places(rows)
-    opened.scales[rows], opened.codes[rows] = segment.scales[places], segment.codes[places]
-    opened.signs[:, rows] = segment.signs[:, places]
-    opened.has[:] = segment.has
-    return opened
+def _opened(segment: _Segment) -> _Segment:
+    rows = np.flatnonzero(segment.has)
+    return _filled(_empty_segment(segment.codes.shape[1], SEGMENT_ROWS), segment, rows)
+
+
+def _filled(new: _Segment, old: _Segment, rows: Rows) -> _Segment:
+    """With these rows of the old one."""
+    to, at = new.places(rows), old.places(rows)
+    new.scales[to], new.codes[to], new.signs[:, to] = old.scales[at], old.codes[at], old.signs[:, at]
+    new.has[rows] = True
+    return new
 
 
 def _by_segment(segments: Sequence[_Segment], rows: Rows) -> Iterator[tuple[_Segment, Rows, NDArray[np.intp]]]:
