@@ -211,8 +211,8 @@ class BothIndexes:
 
     def search(self, query: Floats, mask: NDArray[np.bool_] | None, most: int) -> tuple[Rows, Floats]:
         here, there = self._first.search(query, mask, most), self._second.search(query, mask, most)
-        if not len(there[0]):
-            return here
+        if not len(here[0]) or not len(there[0]):
+            return here if len(here[0]) else there
         rows, similarities = np.concatenate([here[0], there[0]]), np.concatenate([here[1], there[1]])
         order = np.lexsort((rows, -similarities))
         rows, similarities = rows[order], similarities[order]

@@ -18,7 +18,7 @@ from fieldstone.ports.vectors import ModelState, Quantized, StoredModel, Unknown
 
 SCAN_BLOCKS: Final = 1_024  # about 64,000 vectors
 DROP_BLOCKS: Final = 128  # 2 MB overwritten in one transaction: commits in between wait for a few ms
-MOVED_BLOCKS: Final = 32  # half a megabyte, there and here: about 10 ms each
+MOVED_BLOCKS: Final = 16  # a quarter of a megabyte, there and here: about 5 ms each
 
 T = TypeVar("T")
 
