@@ -48,7 +48,8 @@ class VectorKeeper:
 
     def holds_any(self, units: Sequence[int]) -> bool:
         """Whether a vector of one of these is not in the store yet."""
-        return any(np.isin(batch.seqs, units).any() for batch in self._waiting)
+        asked_for = set(units)
+        return any(not asked_for.isdisjoint(batch.seqs.tolist()) for batch in self._waiting)
 
     async def flush(self) -> None:
         """Return when all that was given so far is in the store, or the store would not take it."""
