@@ -122,7 +122,7 @@ class SqliteCold:
     def __init__(self, file: SqliteColdFile, span: Span, digest_key: bytes, hash_at: HashAt) -> None:
         self._file = file
         self._span = span
-        self._owner = owner_of(digest_key)
+        self.owner = hashlib.sha256(b"cold " + digest_key).digest()[:OWNER_BYTES]
         self._blocks = set(self._blocks_there())
         self.index = LateTextIndex(file, span.stream_no, hash_at)
 
@@ -132,7 +132,7 @@ class SqliteCold:
         new = _by_block(texts)
 
         def merge(writer: apsw.Connection) -> None:
-            _sign(writer, self._span, self._owner)
+            _sign(writer, self._span, self.owner)
             for block, part in new.items():
                 _put(writer, self._span.position(block), _get(writer, self._span.position(block)) | part)
 
@@ -191,7 +191,7 @@ class SqliteCold:
         if near is None:
             return
         owner = near.execute("SELECT owner FROM streams WHERE stream_no = ?", (self._span.stream_no,)).get
-        if owner not in (None, self._owner):
+        if owner not in (None, self.owner):
             raise ForeignColdStore(f"{self._file.path} was archived from another store. Move it away.")
         query = "SELECT position & 0xffffffff FROM blocks WHERE position BETWEEN ? AND ?"
         rows: list[Any] = near.execute(query, (self._span.base, self._span.end)).fetchall()
@@ -259,11 +259,6 @@ class LateTextIndex:
 
 def cold_path(store: Path) -> Path:
     return store.with_name(store.name + "-cold")
-
-
-def owner_of(digest_key: bytes) -> bytes:
-    """Whose something is in a file that others may have left behind."""
-    return hashlib.sha256(b"cold " + digest_key).digest()[:OWNER_BYTES]
 
 
 # --- the file --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Self, TypeVar
 
 import apsw
 
-from fieldstone.backends.sqlite.cold import SqliteCold, SqliteColdFile, owner_of
+from fieldstone.backends.sqlite.cold import SqliteCold, SqliteColdFile
 from fieldstone.backends.sqlite.cold_vectors import SqliteColdVectors
 from fieldstone.backends.sqlite.file import SqliteFile
 from fieldstone.backends.sqlite.gaps import Table, clear_pages
@@ -103,7 +103,7 @@ class SqliteStore:
         self.replies = SqliteReplies(self._near, self._span, file.write)
         self.text_index = SqliteTextIndex(file.index, stream.number, self._hash_at)
         self.marks = SqliteMarks(self._near, self._span, file.write)
-        cold_vectors = SqliteColdVectors(cold, owner_of(self.digest_key))
+        cold_vectors = SqliteColdVectors(cold, self.cold.owner)
         self.vectors = SqliteVectors(file.path, self._near, self._span, self._write_everyday, cold_vectors)
         self._room = Room()
         file.hold()
