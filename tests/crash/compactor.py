@@ -22,6 +22,7 @@ from fieldstone.ports.store import Store
 from fieldstone.redact import shared_harness
 from fieldstone.testing import KEY, WordCounter
 from tests.crash.mortal import bear_all
+from tests.scripted import ScriptedEmbedder
 
 # What takes a step to the disk, and where.
 STEPS = {
@@ -30,7 +31,8 @@ STEPS = {
     "cold": ("put", "erase"),
     "cold.index": ("add", "remove"),
     "text_index": ("add", "remove"),
-    "vectors": ("erase",),
+    "vectors": ("cool", "erase"),
+    "vectors._cold": ("add",),  # the copy is there, and the original is not erased yet
     "marks": ("set",),
     "replies": ("forget_where",),
 }
@@ -80,7 +82,7 @@ async def open_at(path: str) -> tuple[SqliteStore, LocalField]:
         ids=SystemIds(),
         harness=shared_harness,
         secrets=Secrets(MemoryVault()),
-        models=Models(WordCounter()),
+        models=Models(WordCounter(), ScriptedEmbedder()),
         options=Options(version="crash", detect_conflicts=False),
     )
     return store, field
@@ -92,7 +94,7 @@ async def compact(job: Job) -> None:
     steps.watch(store)
     steps.armed = True
     filter_ = CompactFilter(session_id="old")
-    request = Compact(strategy=job.strategy, filter=filter_, reason="a test")
+    request = Compact(strategy=job.strategy, filter=filter_, reason="a test", verify=False)
     await field.send(Message("COMPACT", "op", request))
     await field.close()
 

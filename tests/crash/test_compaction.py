@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.core.errors import UnitPurged
 from fieldstone.core.replies import Accepted, AttuneReply
 from fieldstone.core.requests import Attune, Message, Record, Register, Scope
@@ -15,6 +16,7 @@ from fieldstone.field.field import LocalField
 from tests.crash.compactor import Job, open_at
 from tests.crash.mortal import Mother, borne, mother
 from tests.requirements import requirement
+from tests.scripted import eventually
 
 UNITS = 24
 MOST_STEPS = 60
@@ -83,10 +85,25 @@ async def _check(folder: Path, units: list[str], strategy: str, told: str) -> No
         await _check_whole(field, units, strategy, told)
     assert (await field.verify()).ok, told
     assert (await field.rebuild()).unchanged, told
+    await _check_vectors(store, told)
     await field.close()
     if begun and strategy == "purge":
         raw = _on_disk(folder)
         assert not [at for at in range(UNITS) if f"iln{at}qx".encode() in raw], told
+
+
+async def _check_vectors(store: SqliteStore, told: str) -> None:
+    """Each unit has one, where it belongs; one that is purged has none."""
+    rows = await store.views.scan_units(after=0, limit=2 * UNITS)
+    [model] = await store.vectors.models()
+    for cold in (False, True):
+        expected = [row.seq for row in rows if row.purged_seq is None and (row.archived_epoch is not None) == cold]
+
+        async def is_so(cold: bool = cold, expected: list[int] = expected) -> bool:
+            scan = store.vectors.scan(model.number, cold=cold)
+            return [seq async for piece in scan for seq in piece.seqs.tolist()] == expected
+
+        await eventually(is_so)
 
 
 def _on_disk(folder: Path) -> bytes:

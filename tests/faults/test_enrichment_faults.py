@@ -57,9 +57,9 @@ class LameVectors:
         self._refuse()
         return await self._vectors.begin(name, dimension, state=state)
 
-    async def add(self, model: int, batch: Quantized) -> None:
+    async def add(self, model: int, batch: Quantized, *, cold: bool = False) -> None:
         self._refuse()
-        await self._vectors.add(model, batch)
+        await self._vectors.add(model, batch, cold=cold)
 
     async def serve(self, model: int) -> None:
         self._refuse()

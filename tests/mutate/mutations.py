@@ -16,6 +16,7 @@ REGISTRY: Final = "tests/field/test_registry.py"
 SWEEP: Final = "tests/protocol/test_sweep.py"
 SPLIT: Final = "tests/protocol/test_split_secrets.py"
 SWEPT: Final = "tests/field/test_sweeping.py"
+COLD_VECTORS: Final = "tests/conformance/test_cold_vectors.py"
 SERVER: Final = "tests/servers/test_scrubbing.py"
 HARNESS: Final = "tests/redact/test_harness.py"
 MARKERS: Final = "tests/redact/test_markers.py"
@@ -318,9 +319,17 @@ SWEEPING: Final = (
         "sweep-vectors",
         "the erasing of vectors that were made of a secret",
         "field/sweep.py",
-        "        await self._state.store.vectors.erase(units)\n",
+        "        await self._meanings.cooling.erase(units)\n",
         "",
         (f"{SWEPT}::test_the_vector_of_a_swept_text_is_erased_also_where_the_model_is_silent",),
+    ),
+    Mutation(
+        "sweep-cold-vectors",
+        "the erasing of vectors in cold storage that were made of a secret",
+        "backends/sqlite/vectors.py",
+        "        await self._write(remove)\n        await self._cold.erase(seqs)\n",
+        "        await self._write(remove)\n",
+        (f"{COLD_VECTORS}::test_nothing_of_an_erased_vector_is_left_in_any_file_after_scouring",),
     ),
     Mutation(
         "sweep-embedding",

@@ -15,6 +15,7 @@ from tests.scripted import eventually
 
 DIMENSION = 4
 LONG_MS = 3_600_000
+FIRST_ARCHIVED = 120
 
 
 class Vectors(MemoryVectors):
@@ -27,12 +28,12 @@ class Vectors(MemoryVectors):
         self.opened.set()
         self.adds: list[int] = []
 
-    async def add(self, model: int, batch: Quantized) -> None:
+    async def add(self, model: int, batch: Quantized, *, cold: bool = False) -> None:
         self.adds.append(len(batch.seqs))
         await self.opened.wait()
         if self.full is not None:
             raise self.full
-        await super().add(model, batch)
+        await super().add(model, batch, cold=cold)
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ async def keeper(store: Vectors, monkeypatch: pytest.MonkeyPatch) -> VectorKeepe
     monkeypatch.setattr(vector_keeper, "RETRY_MS", LONG_MS)
     monkeypatch.setattr(vector_keeper, "BATCH_VECTORS", 10)
     model = await store.begin("model", DIMENSION, state="serving")
-    return VectorKeeper(store, model.number)
+    return VectorKeeper(store, model.number, lambda seqs: seqs >= FIRST_ARCHIVED)
 
 
 def batch(*seqs: int) -> Quantized:
@@ -191,3 +192,13 @@ async def test_a_vector_that_comes_just_when_the_last_batch_is_written_is_writte
         return await kept(store) == [1, 2]
 
     await eventually(written)
+
+
+async def test_the_vectors_of_archived_units_are_written_to_cold_storage(store: Vectors, keeper: VectorKeeper) -> None:
+    keeper.keep(batch(1, FIRST_ARCHIVED, 2))
+    assert keeper.holds_any([7, 2])
+    assert not keeper.holds_any([7, 8])
+    await keeper.flush()
+    assert not keeper.holds_any([2])
+    assert await kept(store) == [1, 2]
+    assert (await store.cold_seqs(1)).tolist() == [FIRST_ARCHIVED]

@@ -12,6 +12,7 @@ from fieldstone.core.errors import SecretLeakage
 from fieldstone.core.events import UnitsArchived, UnitsRestored, UnitTexts, decode_texts
 from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
+from fieldstone.field.cooling import Cooling
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.state import FieldState
 from fieldstone.field.steps import PIECE_UNITS, Stride, parts
@@ -24,10 +25,11 @@ from fieldstone.projections.cold_follower import ColdFollower
 
 
 class Archive:
-    def __init__(self, state: FieldState, writer: Writer, cold: ColdFollower) -> None:
+    def __init__(self, state: FieldState, writer: Writer, cold: ColdFollower, cooling: Cooling) -> None:
         self._state = state
         self._writer = writer
         self._cold = cold
+        self._cooling = cooling
         self._stride = Stride(state)
 
     async def put(self, units: Sequence[int], compaction: int, *, into: int | None = None) -> tuple[int, int]:
@@ -74,6 +76,7 @@ class Archive:
 
     async def mark(self) -> None:
         """Whatever the log says is done."""
+        await self._cooling.flush()
         await self._cold.mark(self._state.head.seq)
 
     async def move(self, units: Sequence[int], entry: int) -> None:
@@ -98,6 +101,7 @@ class Archive:
         if texts:
             with self._cold.following(entry):
                 await self._cold.cool(texts, entry)
+                await self._cooling.cool(list(texts))
 
     async def restore(self, units: Sequence[int], credential: str | None) -> int:
         restored = 0
@@ -113,6 +117,7 @@ class Archive:
             await self._writer.submit(restoring)
             restored = {seq: stored[seq] for seq in restoring.restored if seq in stored}
             await self._cold.warm({seq: decode_texts(each.body, UnitTexts) for seq, each in restored.items()})
+            await self._cooling.warm(list(restored))
             await self._cold.mark(self._state.head.seq)
         return len(restoring.restored)
 

@@ -30,6 +30,7 @@ from fieldstone.field.compaction_answers import (
     told_to,
 )
 from fieldstone.field.compaction_record import Beginning, ByField, Ending
+from fieldstone.field.cooling import Cooling
 from fieldstone.field.distilling import Distilling
 from fieldstone.field.idempotency import Fingerprint, used_before
 from fieldstone.field.purging import Forget, Purge
@@ -62,6 +63,7 @@ class Compactions:
         follower: TextFollower,
         distilling: Distilling,
         scouring: Scouring,
+        cooling: Cooling,
         forget: Forget,
         clock: Clock,
         ids: Ids,
@@ -72,8 +74,8 @@ class Compactions:
         self._clock = clock
         self._ids = ids
         self._cold = ColdFollower(state.store, follower)
-        self.archive = Archive(state, writer, self._cold)
-        self._purge = Purge(state, writer, self._cold, forget)
+        self.archive = Archive(state, writer, self._cold, cooling)
+        self._purge = Purge(state, writer, self._cold, cooling, forget)
         self._scouring = scouring
         self._compacting = Compacting(
             state, self.archive, self._purge, distilling, lambda: rehearse(state, reads, clock), clock, ids

@@ -12,9 +12,10 @@ from fieldstone.core.events import UnitTexts, decode_texts
 from fieldstone.field.state import FieldState
 from fieldstone.ports.embedder import Embedder, EmbeddingFailed
 from fieldstone.ports.vectors import Quantized
+from fieldstone.projections.cold_meaning import ColdMeaning
 from fieldstone.projections.columns import LAST_EMBEDDED_STATUS, PURGED, STATUS_CODES
 from fieldstone.projections.meaning import Meaning
-from fieldstone.projections.vector_index import Floats, quantize
+from fieldstone.projections.vector_index import Floats, Rows, quantize
 from fieldstone.projections.vector_keeper import VectorKeeper
 
 FIRST_PAUSE_MS: Final = 500
@@ -45,6 +46,7 @@ class Enrichment:
         self._state = state
         self.embedder = embedder
         self.meaning = meaning
+        self.cold = ColdMeaning(state.store.vectors, meaning, lambda: state.columns.snapshot(0).seq)
         self._keeper = keeper
         self._enriched = enriched
         self._fresh: dict[int, str] = {}  # units whose answers wait, and what they say: they go first
@@ -73,11 +75,15 @@ class Enrichment:
         """Whether this unit is still without its vector."""
         return unit in self._fresh or unit in self._backlog
 
-    def catch_up(self) -> None:
-        """Every unit without a vector gets one, in the background. Those that are pending and have one are told."""
+    async def catch_up(self) -> None:
+        """Every unit without a vector gets one, archived or not, in the background. Those that are pending and have one
+        are told."""
+        cold = await self._state.store.vectors.cold_seqs(self.meaning.model.number)
         units = self._state.columns.snapshot(self._state.epoch)
         lacking = np.zeros(units.size, np.bool_)
         lacking[self.meaning.index.missing(units.size)] = True
+        at = np.searchsorted(units.seq, cold)
+        lacking[at[at < units.size]] = False
         missing = units.seq[lacking & (units.status <= LAST_EMBEDDED_STATUS)].tolist()
         self.add(seq for seq in missing if seq not in self._fresh)
         # The vector was kept and the status was not: whoever was to write it was cut off.
@@ -110,6 +116,26 @@ class Enrichment:
             self._backlog.pop(unit, None)
         await self._keeper.flush()
 
+    async def written(self, units: Sequence[int]) -> None:
+        """What was made of these is in the store, from where it can be moved."""
+        if self._keeper.holds_any(units):
+            await self._keeper.flush()
+
+    def cool(self, rows: Rows) -> None:
+        """These are archived: they are not among the others any more, but beside them if anybody asks for such."""
+        moved, scales, codes = self.meaning.index.quantized(rows)
+        self.cold.put(moved, scales, codes)
+        self.meaning.index.remove(moved)
+
+    def warm(self, rows: Rows, batch: Quantized) -> None:
+        """These are back among the others."""
+        self.meaning.put(rows, batch.scales, batch.codes)
+
+    def erase(self, rows: Rows) -> None:
+        """Nothing of these is in memory any more."""
+        self.meaning.index.remove(rows)
+        self.cold.remove(rows)
+
     async def embed(self, texts: Sequence[str]) -> Floats:
         """One row for each text, or `EmbeddingFailed`: what a model answers is looked at before it is believed."""
         vectors = await self.embedder.embed(texts)
@@ -133,6 +159,7 @@ class Enrichment:
             self._timer.cancel()
         self._let_go()
         await _stop([self._warming, *([self._task] if self._task else ())])
+        await self.cold.close()
         await self._keeper.close()
 
     async def _warm_up(self) -> None:
@@ -202,10 +229,16 @@ class Enrichment:
     def _take(self, seqs: Sequence[int], vectors: Floats) -> None:
         if not seqs:
             return
-        rows = self._state.columns.rows_of(seqs)
-        there = self._state.columns.snapshot(0).status[rows] != PURGED  # a unit may have been purged meanwhile
+        rows, units = self._state.columns.rows_of(seqs), self._state.columns.snapshot(0)
+        there = units.status[rows] != PURGED  # a unit may have been purged meanwhile
+        rows = rows[there]
         scales, codes = quantize(vectors[there])
-        self.meaning.put(rows[there], scales, codes)
+        is_cold = units.archived[rows]
+        if is_cold.any():
+            self.cold.put(rows[is_cold], scales[is_cold], codes[is_cold])
+            self.meaning.put(rows[~is_cold], scales[~is_cold], codes[~is_cold])
+        else:
+            self.meaning.put(rows, scales, codes)
         self._keeper.keep(Quantized(np.asarray(seqs, np.int64)[there], scales, codes))
 
     def _done(self, batch: Mapping[int, str | None]) -> None:

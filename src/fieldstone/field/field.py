@@ -171,8 +171,9 @@ class LocalField:
         self._reads = reads_of(state, self._writer, self._follower, self._meanings, models, options)
         self._scouring = Scouring(state)
         distilling = distilling_of(state, models, options)
+        writer, reads, cooling = self._writer, self._reads, self._meanings.cooling
         self._compactions = Compactions(
-            state, self._writer, self._reads, self._follower, distilling, self._scouring, self._forget, clock, ids
+            state, writer, reads, self._follower, distilling, self._scouring, cooling, self._forget, clock, ids
         )
         self._lists = Lists(state, self._reads, self._compactions)
         self._retention = Retention(state, self._writer, self._compactions, clock, options.rules)
@@ -331,7 +332,7 @@ class LocalField:
                 await self._state.absorb(taken.changes, taken.head, taken.epoch)
             self._follower.follow(taken.changes, taken.unit_texts)
             await self._follower.replace(taken.late_texts())
-            self._meanings.catch_up()
+            await self._meanings.catch_up()
             self._detecting.defer(taken.unit_texts)
             await self._retention.load()
             self._scheduling.start()

@@ -135,7 +135,8 @@ class Following:
             return
         for unit in new:
             if not findings[unit].late:
-                findings[unit].echo_of = await find_echo(self._state, self._meanings.meaning, unit, texts[unit].content)
+                meaning, reach = self._meanings.meaning, self._meanings.reach
+                findings[unit].echo_of = await find_echo(self._state, meaning, reach, unit, texts[unit].content)
 
     async def _detect(self, findings: Mapping[int, Finding]) -> None:
         detected = await self._detecting.at_once(list(findings))

@@ -11,14 +11,17 @@ from typing import Final
 
 import numpy as np
 import structlog
+from numpy.typing import NDArray
 
 from fieldstone.core.errors import FieldError
 from fieldstone.core.replies import EmbeddingProgress
+from fieldstone.field.cooling import Cooling
 from fieldstone.field.enrichment import Enriched, Enrichment
 from fieldstone.field.state import FieldState
 from fieldstone.ports.embedder import Embedder, EmbeddingFailed
 from fieldstone.ports.vectors import ModelState, StoredModel
-from fieldstone.projections.meaning import Meaning
+from fieldstone.projections.columns import PURGED
+from fieldstone.projections.meaning import Meaning, Reach
 from fieldstone.projections.vector_index import Floats
 from fieldstone.projections.vector_keeper import VectorKeeper
 
@@ -48,6 +51,7 @@ class Meanings:
         self._embedder = embedder
         self._former = former
         self._enriched = enriched
+        self.cooling = Cooling(state, self._loaded)
         self._serving: Enrichment | None = None
         self._preparing: Enrichment | None = None
         self._replaced: Enrichment | None = None
@@ -64,7 +68,17 @@ class Meanings:
 
     @property
     def meaning(self) -> Meaning | None:
+        """Of the units that are not archived."""
         return self._serving.meaning if self._serving else None
+
+    @property
+    def reach(self) -> Reach | None:
+        """With those of archived units, if they are in memory."""
+        return None if self._serving is None else self._serving.cold.reach or self._serving.meaning
+
+    async def whole(self) -> Reach | None:
+        """With those of archived units, which are read if they have to be."""
+        return None if self._serving is None else await self._serving.cold.whole()
 
     async def open(self) -> None:
         """Load what is stored; embed what is not, in the background."""
@@ -92,15 +106,13 @@ class Meanings:
 
     async def forget(self, units: Sequence[int]) -> None:
         """No vector of these is under way any more."""
-        for each, _ in self._all():
-            if each is not None:
-                await each.forget(units)
+        for each in self._loaded():
+            await each.forget(units)
 
-    def catch_up(self) -> None:
+    async def catch_up(self) -> None:
         """Units came in that nobody told of."""
-        for each, _ in self._all():
-            if each is not None:
-                each.catch_up()
+        for each in self._loaded():
+            await each.catch_up()
 
     async def embed_query(self, text: str) -> Floats | None:
         """The vector of what is asked for; None where there are no vectors to compare it with. `EmbeddingFailed` where
@@ -141,12 +153,16 @@ class Meanings:
     def _all(self) -> Sequence[tuple[Enrichment | None, ModelState]]:
         return ((self._serving, "serving"), (self._preparing, "preparing"))
 
+    def _loaded(self) -> Sequence[Enrichment]:
+        return [each for each, _ in self._all() if each is not None]
+
     async def close(self) -> None:
         self._closed = True
         for task in (self._opening, self._promoting):
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
+        await self.cooling.close()
         for each in (self._serving, self._preparing, self._replaced):
             if each is not None:
                 await each.close()
@@ -209,10 +225,28 @@ class Meanings:
             rows = np.searchsorted(seqs, batch.seqs)
             known = rows < len(seqs)
             meaning.put(rows[known], batch.scales[known], batch.codes[known])
-        keeper = VectorKeeper(self._state.store.vectors, model.number)
+            meaning.index.shrink()  # of some segments most may be archived
+        keeper = VectorKeeper(self._state.store.vectors, model.number, self._archived)
         enrichment = Enrichment(self._state, embedder, meaning, keeper, enriched or self._enriched)
-        enrichment.catch_up()
+        await enrichment.catch_up()
+        await self._settle(meaning)
         return enrichment
+
+    def _archived(self, units: NDArray[np.int64]) -> NDArray[np.bool_]:
+        columns = self._state.columns
+        archived: NDArray[np.bool_] = columns.snapshot(0).archived[columns.rows_of(units.tolist())]
+        return archived
+
+    async def _settle(self, meaning: Meaning) -> None:
+        """What lies in the wrong part is moved. Cold vectors of units that are not here are left alone: their file may
+        be newer than the store, if that was brought back from a copy."""
+        cold = await self._state.store.vectors.cold_seqs(meaning.model.number)
+        units = self._state.columns.snapshot(0)
+        cold = cold[np.searchsorted(units.seq, cold) < units.size]
+        is_hot = np.ones(units.size, np.bool_)
+        is_hot[meaning.index.missing(units.size)] = False
+        hot = units.seq[is_hot & units.archived & (units.status != PURGED)]
+        self.cooling.settle(hot.tolist(), cold[~self._archived(cold)].tolist())
 
     async def _dimension(self, embedder: Embedder, models: Iterable[StoredModel]) -> int:
         """0 where nobody knows yet."""
@@ -250,7 +284,7 @@ class Meanings:
         self._serving, self._preparing, self._replaced = new, None, self._serving
         self._queries.clear()
         logger.info("the new vectors serve", model=new.meaning.model.name)
-        new.catch_up()  # what was late with the old model, and is not with this one
+        await new.catch_up()  # what was late with the old model, and is not with this one
         if self._replaced is not None:
             await self._replaced.close()
         await self._close_old()

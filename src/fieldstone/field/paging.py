@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct
 from fieldstone.core.replies import ContextBudget, LeftOut, LeftOutUnit
 from fieldstone.core.requests import Attune, Format
 from fieldstone.core.vocabulary import SHOWN_STATUSES, UNRESOLVED_STATUSES
-from fieldstone.field.ranking import Ranking
+from fieldstone.field.ranking import Ranking, wants_archived
 from fieldstone.field.reads import Reads
 from fieldstone.ports.views import UnitRow
 from fieldstone.projections.columns import Mask, Snapshot
@@ -86,13 +86,14 @@ async def _choose(reads: Reads, request: Attune, units: Snapshot, mask: Mask, ra
     if scope.order == "epoch":
         rows, next_since_epoch = by_epoch(units, above, scope.max_units)
         return _Choice(rows, pool, {}, below, next_since_epoch)
-    duplicates = await _duplicates(reads, units, pool) if reads.extended else {}
+    duplicates = await _duplicates(reads, request, units, pool) if reads.extended else {}
     return _Choice(by_relevance(units, pool, scores, scope.max_units, duplicates), pool, duplicates, below, None)
 
 
-async def _duplicates(reads: Reads, units: Snapshot, pool: Rows) -> dict[int, int]:
+async def _duplicates(reads: Reads, request: Attune, units: Snapshot, pool: Rows) -> dict[int, int]:
     """A unit that contradicts another one does not restate it, however alike they are."""
-    found = await find_duplicates(units, reads.meaning, pool, reads.contents)
+    reach = await reads.reach(archived=wants_archived(request))
+    found = await find_duplicates(units, reach, pool, reads.contents)
     if not found:
         return found
     disputes = {(row.unit_a, row.unit_b) for row in await reads.views.conflicts(UNRESOLVED_STATUSES)}

@@ -15,6 +15,7 @@ from fieldstone.core.errors import SecretLeakage
 from fieldstone.core.events import ReasonText, UnitDiscarded, UnitRetracted, UnitsPurged, decode_entry
 from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
+from fieldstone.field.cooling import Cooling
 from fieldstone.field.desk import Desk, Draft
 from fieldstone.field.relate import settle
 from fieldstone.field.state import FieldState
@@ -35,10 +36,11 @@ Forget = Callable[[Sequence[int]], Awaitable[None]]
 class Purge:
     """`forget` clears what the process itself holds of units: vectors under way, texts that were read."""
 
-    def __init__(self, state: FieldState, writer: Writer, cold: ColdFollower, forget: Forget) -> None:
+    def __init__(self, state: FieldState, writer: Writer, cold: ColdFollower, cooling: Cooling, forget: Forget) -> None:
         self._state = state
         self._writer = writer
         self._cold = cold
+        self._cooling = cooling
         self._forget = forget
         self._stride = Stride(state)
         self._answered: set[bytes] = set()  # ids of purged units that remembered answers may still hold
@@ -91,7 +93,7 @@ class Purge:
         units = [unit for event in events for unit in event.units]
         await self._cold.forget(units, [text for event in events for text in event.texts])
         await self._forget(units)
-        await self._state.store.vectors.erase(units)
+        await self._cooling.erase(units)
         self._answered.update(unit_id.encode() for unit_id in ids)
 
 

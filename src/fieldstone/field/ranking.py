@@ -65,7 +65,7 @@ async def rank(
     visible = candidates(units, Filter(caller.number, hidden, include_own=True, include_archived=True), reads.relations)
     asked = _asked(reads, caller, request, units, visible)
     # Meaning is looked for in a thread; whatever needs no vector is done meanwhile.
-    nearing = asyncio.ensure_future(_near(reads, units, asked, (visible | mask, mask)))
+    nearing = asyncio.ensure_future(_near(reads, request, units, asked, (visible | mask, mask)))
     try:
         by_hint, by_interests = await _search(reads, caller, request, units, asked, hidden)
         lexical = by_hint.shares(units)
@@ -110,13 +110,13 @@ async def _search(
     most = max(LEAST_POSTINGS, int(units.size * POSTINGS_SHARE))
     queries = (asked.hint, asked.interests)
     words = [list(query.words.values()) for query in queries]
-    found = await reads.search(words, most_postings=most, archived=_wants_archived(request))
+    found = await reads.search(words, most_postings=most, archived=wants_archived(request))
     unseen = _committed_in(units, hidden)
     by_hint, by_interests = (LexicalMatch(*each, tail, drafts, unseen) for each in zip(queries, found, strict=True))
     return by_hint, by_interests
 
 
-def _wants_archived(request: Attune) -> bool:
+def wants_archived(request: Attune) -> bool:
     return request.scope.include_archived or "past" in (request.scope.temporal_layers or ())
 
 
@@ -130,7 +130,7 @@ def _committed_in(units: Snapshot, sessions: Collection[int]) -> Rows:
 
 
 async def _near(
-    reads: Reads, units: Snapshot, asked: Asked, masks: Sequence[Mask]
+    reads: Reads, request: Attune, units: Snapshot, asked: Asked, masks: Sequence[Mask]
 ) -> tuple[Values | None, Values | None, Lie | None, bool]:
     """How near every unit is to hint and interests, in a thread: it looks at all vectors."""
     meaning = reads.meaning
@@ -141,10 +141,11 @@ async def _near(
         interests = await reads.embed(asked.interests_text) if asked.interests_text else None
     except EmbeddingFailed:
         return None, None, None, True
+    reach = await reads.reach(archived=wants_archived(request)) or meaning
 
     def look() -> tuple[Values | None, Values | None, Lie | None, bool]:
-        near = [None if query is None else nearness(units, meaning, query, masks) for query in (hint, interests)]
-        return near[0], near[1], meaning.lie(units), False
+        near = [None if query is None else nearness(units, reach, query, masks) for query in (hint, interests)]
+        return near[0], near[1], reach.lie(units), False
 
     return await asyncio.to_thread(look)
 

@@ -33,7 +33,7 @@ from fieldstone.ports.text_index import Postings, TextIndex, joined
 from fieldstone.ports.tokens import TokenCounter
 from fieldstone.ports.views import UnitRow, Views
 from fieldstone.projections.columns import Snapshot
-from fieldstone.projections.meaning import Meaning
+from fieldstone.projections.meaning import Meaning, Reach
 from fieldstone.projections.names import Names
 from fieldstone.projections.relations import Relations
 from fieldstone.projections.text_follower import TailUnit, Terms, TextFollower
@@ -85,6 +85,10 @@ class Reads:
     @property
     def meaning(self) -> Meaning | None:
         return self._meanings.meaning if self.extended else None
+
+    async def reach(self, *, archived: bool) -> Reach | None:
+        """The vectors that a request looks at; with `archived` also those in cold storage."""
+        return await self._meanings.whole() if archived and self.extended else self.meaning
 
     @property
     def model_is_silent(self) -> bool:

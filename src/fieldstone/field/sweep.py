@@ -155,7 +155,7 @@ class Sweeping:
         archived = [seq for seq in texts if rows[seq].archived_epoch is not None]
         await self._replace_cold([stored[seq] for seq in archived], {seq: texts[seq] for seq in archived})
         await self._follower.replace({seq: each for seq, each in texts.items() if seq not in set(archived)})
-        await self._state.store.vectors.erase(units)
+        await self._meanings.cooling.erase(units)
         await self._embed(texts)
 
     async def _replace_cold(self, stored: Sequence[StoredText], texts: Mapping[int, UnitTexts]) -> None:

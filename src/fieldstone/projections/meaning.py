@@ -12,11 +12,11 @@ import numpy as np
 
 from fieldstone.ports.vectors import StoredModel
 from fieldstone.projections.columns import LAST_SHOWN_STATUS, NO_ROW, NO_SESSION, Snapshot
-from fieldstone.projections.vector_index import Codes, Floats, Rows, VectorIndex
+from fieldstone.projections.vector_index import BothIndexes, Codes, Floats, Rows, VectorIndex
 
 SAMPLE_UNITS: Final = 4_096  # the newest ones: a field may change its ways
 STRANGERS: Final = 512  # of these: enough to tell a spread within 3%, and 0.1 ms to look at
-STALE_GROWTH: Final = 1.1  # the sample is taken again once there are this many times as many vectors
+STALE_GROWTH: Final = 1.1  # the sample is taken again once there are this many times as many vectors, or as few
 CONVERSATION_EXCESS: Final = 0.08  # of similarity between neighbours; in conversations we measured .10 to .13
 PRIOR_VECTORS: Final = 30  # a few units on one subject are not what any unit of the field has in common
 PRIOR_PAIRS: Final = 20  # with few pairs to look at, this is believed until there are more
@@ -34,27 +34,31 @@ class Lie(NamedTuple):
     coherence_elsewhere: float
 
 
-class Meaning:
-    """`closed` tells the sessions that not everybody sees into: what lies in them must not show in anybody's scores."""
+class Reach:
+    """Vectors that a request looks at, and how they lie among themselves.
 
-    def __init__(self, model: StoredModel, closed: Callable[[], Collection[int]] = tuple) -> None:
-        self.model = model
+    `closed` tells the sessions that not everybody sees into: what lies in them must not show in anybody's scores.
+    """
+
+    def __init__(
+        self, index: VectorIndex | BothIndexes, dimension: int, closed: Callable[[], Collection[int]], *, archived: bool
+    ) -> None:
+        self.index = index
+        self._dimension = dimension
         self._closed = closed
-        self.index = VectorIndex(model.dimension)
-        self._vectors = 0
+        self._archived = archived
         self._lie: Lie | None = None
 
-    def put(self, rows: Rows, scales: Floats, codes: Codes) -> None:
-        self.index.put(rows, scales, codes)
-        self._vectors += len(rows)
-
     def lie(self, units: Snapshot) -> Lie:
-        if self._lie is None or self._vectors > self._lie.vectors * STALE_GROWTH:
-            self._lie = self._look(units)
+        held = self.index.count
+        if self._lie is None or not self._lie.vectors / STALE_GROWTH <= held <= self._lie.vectors * STALE_GROWTH:
+            self._lie = self._look(units, held)
         return self._lie
 
-    def _look(self, units: Snapshot) -> Lie:
+    def _look(self, units: Snapshot, held: int) -> Lie:
         counted = units.status <= LAST_SHOWN_STATUS
+        if not self._archived:
+            counted &= ~units.archived
         if closed := self._closed():
             counted &= ~np.isin(units.session, np.fromiter(closed, np.int64))
         rows = np.flatnonzero(counted)[-SAMPLE_UNITS:]
@@ -62,21 +66,36 @@ class Meaning:
         there = vectors.any(axis=1)
         rows, vectors = rows[there], vectors[there]
         if not len(rows):
-            return Lie(self._vectors, np.zeros(self.model.dimension, np.float32), rows, SESSION_PRIOR, ELSEWHERE_PRIOR)
+            return Lie(held, np.zeros(self._dimension, np.float32), rows, SESSION_PRIOR, ELSEWHERE_PRIOR)
         authors, author = np.unique(units.agent[rows], return_inverse=True)
-        means = np.zeros((len(authors), self.model.dimension), np.float32)
+        means = np.zeros((len(authors), self._dimension), np.float32)
         np.add.at(means, author, vectors)
         means /= np.bincount(author)[:, np.newaxis]
         pairs = _pairs(units, rows)
         excess = _excess(vectors, means[author], *pairs)
         in_session = units.session[rows[pairs[1]]] != NO_SESSION
         return Lie(
-            self._vectors,
+            held,
             vectors.sum(axis=0) / np.float32(len(vectors) + PRIOR_VECTORS),
             rows[:: -(-len(rows) // STRANGERS)],
             _coherence(excess[in_session], SESSION_PRIOR),
             _coherence(excess[~in_session], ELSEWHERE_PRIOR),
         )
+
+
+class Meaning(Reach):
+    """Those of the units that are not archived. Others are searched beside them when they are asked for."""
+
+    def __init__(self, model: StoredModel, closed: Callable[[], Collection[int]] = tuple) -> None:
+        self.model = model
+        self.index: VectorIndex = VectorIndex(model.dimension)
+        super().__init__(self.index, model.dimension, closed, archived=False)
+
+    def put(self, rows: Rows, scales: Floats, codes: Codes) -> None:
+        self.index.put(rows, scales, codes)
+
+    def with_archived(self, index: VectorIndex) -> Reach:
+        return Reach(BothIndexes(self.index, index), self.model.dimension, self._closed, archived=True)
 
 
 def _pairs(units: Snapshot, rows: Rows) -> tuple[Rows, Rows]:

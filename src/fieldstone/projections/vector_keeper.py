@@ -4,10 +4,12 @@ A vector that a crash takes away is made again when the field opens: whatever un
 """
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 import structlog
+from numpy.typing import NDArray
 
 from fieldstone.ports.vectors import Quantized, UnknownModel, VectorStore
 
@@ -20,9 +22,14 @@ logger = structlog.get_logger("fieldstone.vectors")
 
 
 class VectorKeeper:
-    def __init__(self, store: VectorStore, model: int) -> None:
+    """`archived` tells which of some units are: their vectors go into cold storage."""
+
+    def __init__(
+        self, store: VectorStore, model: int, archived: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
+    ) -> None:
         self._store = store
         self._model = model
+        self._archived = archived
         self._waiting: list[Quantized] = []
         self._count = 0
         self._refused = False  # by the last write: the next one waits for its time, however many there are
@@ -38,6 +45,11 @@ class VectorKeeper:
             self._start()
         else:
             self._start_after(IDLE_MS)
+
+    def holds_any(self, units: Sequence[int]) -> bool:
+        """Whether a vector of one of these is not in the store yet."""
+        asked_for = set(units)
+        return any(not asked_for.isdisjoint(batch.seqs.tolist()) for batch in self._waiting)
 
     async def flush(self) -> None:
         """Return when all that was given so far is in the store, or the store would not take it."""
@@ -76,12 +88,19 @@ class VectorKeeper:
         while self._waiting:
             batches = list(self._waiting)
             try:
-                await self._store.add(self._model, _joined(batches))
+                await self._add(_joined(batches))
             except UnknownModel:  # dropped meanwhile: nobody needs them
                 self._waiting.clear()
                 self._count = 0
                 return
             self._forget(batches)
+
+    async def _add(self, batch: Quantized) -> None:
+        is_cold = self._archived(batch.seqs)
+        for which, cold in ((~is_cold, False), (is_cold, True)):
+            if which.any():
+                part = Quantized(batch.seqs[which], batch.scales[which], batch.codes[which])
+                await self._store.add(self._model, part, cold=cold)
 
     def _forget(self, batches: list[Quantized]) -> None:
         """Only now: whatever goes wrong before, they are still here."""

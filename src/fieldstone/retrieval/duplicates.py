@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from fieldstone.projections.columns import Snapshot
-from fieldstone.projections.meaning import Meaning
+from fieldstone.projections.meaning import Reach
 from fieldstone.projections.vector_index import Rows
 from fieldstone.retrieval.words import STOP_WORDS, split
 
@@ -32,7 +32,7 @@ _NUMBERS: Final = re.compile(rf"\d+(?:[.,]\d+)*|\b(?:{'|'.join(_NUMBER_WORDS.spl
 Texts = Callable[[Sequence[int]], Awaitable[Mapping[int, str]]]
 
 
-async def find_duplicates(units: Snapshot, meaning: Meaning | None, pool: Rows, texts: Texts) -> dict[int, int]:
+async def find_duplicates(units: Snapshot, meaning: Reach | None, pool: Rows, texts: Texts) -> dict[int, int]:
     """The rows of the pool that restate an older one of the pool, each with that one's row."""
     duplicates = _echoes(units, pool)
     if meaning is None:
@@ -78,7 +78,7 @@ def _echoes(units: Snapshot, pool: Rows) -> dict[int, int]:
     return found
 
 
-def _pairs(units: Snapshot, meaning: Meaning, rows: Rows) -> list[tuple[int, int]]:
+def _pairs(units: Snapshot, meaning: Reach, rows: Rows) -> list[tuple[int, int]]:
     """Pairs that are near enough to look at, each the older one first."""
     vectors = meaning.index.vectors(rows)
     near = np.triu(np.einsum("ik,jk->ij", vectors, vectors, optimize=False), 1)
@@ -88,7 +88,7 @@ def _pairs(units: Snapshot, meaning: Meaning, rows: Rows) -> list[tuple[int, int
     return [(int(rows[one]), int(rows[other])) for one, other in places]
 
 
-def same_meaning(units: Snapshot, meaning: Meaning) -> float:
+def same_meaning(units: Snapshot, meaning: Reach) -> float:
     """The least similarity of units that say the same: in some models everything is near everything."""
     mean = meaning.lie(units).mean
     by_chance = min(0.99, float(mean @ mean))

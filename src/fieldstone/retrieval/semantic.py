@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fieldstone.projections.columns import Mask, Snapshot
-from fieldstone.projections.meaning import PRIOR_VECTORS, Meaning
+from fieldstone.projections.meaning import PRIOR_VECTORS, Reach
 from fieldstone.projections.vector_index import Floats
 from fieldstone.retrieval.score import Values
 
@@ -37,7 +37,7 @@ class Chance(NamedTuple):
         return away * away
 
 
-def by_chance(units: Snapshot, meaning: Meaning, query: Floats) -> Chance:
+def by_chance(units: Snapshot, meaning: Reach, query: Floats) -> Chance:
     lie = meaning.lie(units)
     centre = min(MOST_BY_CHANCE, max(0.0, float(lie.mean @ query)))
     widest = (1 - centre) / SURE_SPREADS  # at most this, so that saying the same is always worth 1
@@ -48,7 +48,7 @@ def by_chance(units: Snapshot, meaning: Meaning, query: Floats) -> Chance:
     return Chance(centre, min(widest, math.sqrt(variance)))
 
 
-def nearness(units: Snapshot, meaning: Meaning, query: Floats, masks: Sequence[Mask]) -> Values:
+def nearness(units: Snapshot, meaning: Reach, query: Floats, masks: Sequence[Mask]) -> Values:
     """The nearest of each mask are rated, each mask a part of the one before: a filter that leaves few units leaves
     none of them unrated."""
     shares = np.zeros(units.size, np.float32)

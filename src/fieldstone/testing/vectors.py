@@ -217,6 +217,138 @@ class VectorStoreTests(StoreCase):
         _assert_same(await _all(other.vectors, theirs), _batch((1,)))
         await other.close()
 
+    # --- cold storage -------------------------------------------------------------------------------------------------
+
+    async def test_nothing_is_in_cold_storage_at_first(self, store: Store) -> None:
+        model = await _begin(store)
+        await store.vectors.add(model, _batch((1, 2)))
+        await _assert_lies(store, model, hot=(1, 2), cold=())
+        assert await store.vectors.warm([1, 2]) == {}
+        await _assert_lies(store, model, hot=(1, 2), cold=())
+
+    async def test_vectors_that_are_cooled_lie_in_cold_storage_as_they_were_and_nowhere_else(
+        self, store: Store
+    ) -> None:
+        model = await _begin(store)
+        await store.vectors.add(model, _batch(SPREAD_SEQS))
+        gone = (2, 64, 65, 70_000, 2**32 - 1)
+        await store.vectors.cool([*gone, 3, 5_000_000])
+        await _assert_lies(store, model, hot=[seq for seq in SPREAD_SEQS if seq not in gone], cold=gone)
+
+    async def test_vectors_that_are_warmed_are_back_and_told_by_model(self, store: Store) -> None:
+        serving = await _begin(store)
+        preparing = (await store.vectors.begin("new", DIMENSION, state="preparing")).number
+        for model in (serving, preparing):
+            await store.vectors.add(model, _batch(SPREAD_SEQS, salt=model))
+        await store.vectors.cool(SPREAD_SEQS)
+        came = await store.vectors.warm([65, 1, 64, 7])
+        assert came.keys() == {serving, preparing}
+        for model in (serving, preparing):
+            _assert_same(came[model], _batch((1, 64, 65), salt=model))
+            stays = [seq for seq in SPREAD_SEQS if seq not in (1, 64, 65)]
+            await _assert_lies(store, model, hot=(1, 64, 65), cold=stays, salt=model)
+
+    async def test_moving_again_changes_nothing_more(self, store: Store) -> None:
+        model = await _begin(store)
+        await store.vectors.add(model, _batch(range(1, MANY + 1)))
+        for _ in range(2):
+            await store.vectors.cool(range(1, MANY, 2))
+        await _assert_lies(store, model, hot=range(2, MANY + 1, 2), cold=range(1, MANY, 2))
+        for _ in range(2):
+            await store.vectors.warm(range(1, MANY, 2))
+        await _assert_lies(store, model, hot=range(1, MANY + 1), cold=())
+
+    async def test_a_vector_in_both_parts_lies_in_one_after_it_was_moved(self, store: Store) -> None:
+        model = await _begin(store)
+        for move in (store.vectors.cool, store.vectors.warm):
+            for cold in (False, True):
+                await store.vectors.add(model, _batch((1, 2)), cold=cold)
+            await move([1, 2])
+            is_cold = move == store.vectors.cool
+            await _assert_lies(store, model, hot=() if is_cold else (1, 2), cold=(1, 2) if is_cold else ())
+
+    async def test_vectors_can_be_put_into_cold_storage_and_replaced_there(self, store: Store) -> None:
+        model = await _begin(store)
+        await store.vectors.add(model, _batch((1, 2, 200)), cold=True)
+        await store.vectors.add(model, _batch((2, 3), salt=1), cold=True)
+        assert [piece async for piece in store.vectors.scan(model)] == []
+        expected = _joined(_batch((1,)), _batch((2, 3), salt=1), _batch((200,)))
+        _assert_same(await _all(store.vectors, model, cold=True), expected)
+
+    async def test_cold_vectors_of_another_dimension_are_refused_and_leave_nothing(self, store: Store) -> None:
+        model = await _begin(store)
+        wrong = _batch((1, 2))._replace(codes=np.zeros((2, DIMENSION + 1), np.int8))
+        with pytest.raises(ValueError, match="dimensions"):
+            await store.vectors.add(model, wrong, cold=True)
+        await _assert_lies(store, model, hot=(), cold=())
+
+    async def test_erased_units_are_gone_from_cold_storage_too(self, store: Store) -> None:
+        serving = await _begin(store)
+        preparing = (await store.vectors.begin("new", DIMENSION, state="preparing")).number
+        for model in (serving, preparing):
+            await store.vectors.add(model, _batch(SPREAD_SEQS, salt=model))
+        await store.vectors.cool(SPREAD_SEQS[::2])
+        await store.vectors.erase([1, 2, 64, 65, 5_000_000])
+        for model in (serving, preparing):
+            await _assert_lies(store, model, hot=(127, 1_000, 2**32 - 1), cold=(63, 128, 70_000), salt=model)
+
+    async def test_a_dropped_or_replaced_model_has_nothing_in_cold_storage(self, store: Store) -> None:
+        old = await _begin(store)
+        await store.vectors.add(old, _batch(range(1, MANY + 1)))
+        await store.vectors.cool(range(1, MANY + 1))
+        new = (await store.vectors.begin("new", DIMENSION, state="preparing")).number
+        await store.vectors.add(new, _batch((7, 8), salt=new), cold=True)
+        await store.vectors.serve(new)
+        assert (await store.vectors.cold_seqs(old)).tolist() == []
+        assert [piece async for piece in store.vectors.scan(old, cold=True)] == []
+        await _assert_lies(store, new, hot=(), cold=(7, 8), salt=new)
+        await store.vectors.drop(new)
+        assert (await store.vectors.cold_seqs(new)).tolist() == []
+        with pytest.raises(UnknownModel):
+            await store.vectors.add(new, _batch((7,)), cold=True)
+
+    async def test_cold_vectors_take_nothing_of_the_size_cap(self, open_store: OpenStore) -> None:
+        store = open_store(max_bytes=SMALL_BYTES)
+        model = (await store.vectors.begin("wide", 1_024, state="serving")).number
+        for first in range(1, 2_001, 100):
+            seqs = np.arange(first, first + 100)
+            await store.vectors.add(model, Quantized(seqs, np.ones(100, np.float32), np.ones((100, 1_024), np.int8)))
+            await store.vectors.cool(seqs.tolist())
+        assert (await store.vectors.cold_seqs(model)).tolist() == list(range(1, 2_001))
+        with pytest.raises(StorageFull):
+            await store.vectors.warm(range(1, 2_001))
+        assert len(await store.vectors.cold_seqs(model)) == 2_000
+        await store.close()
+
+    async def test_the_cold_vectors_of_a_durable_store_are_there_again(self, open_store: OpenStore) -> None:
+        store = open_store()
+        model = (await store.vectors.begin("static", DIMENSION, state="serving")).number
+        await store.vectors.add(model, _batch(SPREAD_SEQS))
+        await store.vectors.cool((1, 70_000))
+        await store.close()
+        again = open_store()
+        if again.durable:
+            await _assert_lies(again, model, hot=[s for s in SPREAD_SEQS if s not in (1, 70_000)], cold=(1, 70_000))
+            await again.vectors.erase([1])
+            await again.vectors.warm([1, 70_000])
+            await _assert_lies(again, model, hot=[seq for seq in SPREAD_SEQS if seq != 1], cold=())
+        await again.close()
+
+    async def test_another_field_of_the_same_store_has_cold_vectors_of_its_own(
+        self, store: Store, open_store: OpenStore
+    ) -> None:
+        other = open_store(key=OTHER_KEY)
+        ours, theirs = await _begin(store), await _begin(other)
+        await store.vectors.add(ours, _batch((1, 2)))
+        await other.vectors.add(theirs, _batch((1, 2, 3), salt=1))
+        for each in (store, other):
+            await each.vectors.cool([1, 2, 3])
+        await store.vectors.erase([1, 2, 3])
+        await store.vectors.drop(ours)
+        await _assert_lies(other, theirs, hot=(), cold=(1, 2, 3), salt=1)
+        assert [piece async for piece in store.vectors.scan(theirs, cold=True)] == []
+        await other.close()
+
 
 async def _begin(store: Store) -> int:
     return (await store.vectors.begin("static", DIMENSION, state="serving")).number
@@ -237,8 +369,16 @@ def _joined(*batches: Quantized) -> Quantized:
     return Quantized(*(np.concatenate(columns) for columns in zip(*batches, strict=True)))
 
 
-async def _all(vectors: VectorStore, model: int) -> Quantized:
-    return _joined(*[piece async for piece in vectors.scan(model)])
+async def _all(vectors: VectorStore, model: int, *, cold: bool = False) -> Quantized:
+    pieces = [piece async for piece in vectors.scan(model, cold=cold)]
+    return _joined(*pieces) if pieces else _batch(())
+
+
+async def _assert_lies(store: Store, model: int, *, hot: Sequence[int], cold: Sequence[int], salt: int = 0) -> None:
+    """Exactly these units have vectors in the one part and in the other, as they were given."""
+    _assert_same(await _all(store.vectors, model), _batch(hot, salt=salt))
+    _assert_same(await _all(store.vectors, model, cold=True), _batch(cold, salt=salt))
+    assert (await store.vectors.cold_seqs(model)).tolist() == list(cold)
 
 
 def _assert_same(found: Quantized, expected: Quantized) -> None:

@@ -30,13 +30,14 @@ from fieldstone.ports.log import StoredText
 from fieldstone.ports.store import StoreTooNew
 from fieldstone.ports.text_index import Document, Postings
 
-SCHEMA: Final = ("cold.sql", "cold_units.sql")  # each brings a file from one version to the next
+SCHEMA: Final = ("cold.sql", "cold_units.sql", "cold_vectors.sql")  # each brings a file from one version to the next
 SCHEMA_VERSION: Final = len(SCHEMA)
 BLOCK_BITS: Final = 6  # 64 seqs: 7 kB packed, unpacked in 80 µs for the sake of one of them
 READ_BLOCKS: Final = 32
 PACKING_LEVEL: Final = 1  # of 9: twice as fast as zlib's default, and 7% larger
 OWNER_BYTES: Final = 16
 BLOCKS: Final = Table("blocks", ("salts", "bodies"))
+VECTORS: Final = Table("vectors", ("members", "scales", "codes"))
 
 T = TypeVar("T")
 
@@ -89,7 +90,7 @@ class SqliteColdFile:
     async def scour(self) -> bool:
         if self.near() is None:
             return True
-        return await clear_pages(self.path, [BLOCKS], write=self.write, empty_journal=self._empty_journal)
+        return await clear_pages(self.path, [BLOCKS, VECTORS], write=self.write, empty_journal=self._empty_journal)
 
     def index_there(self) -> SqliteIndexFile | None:
         there = self._index is not None or index_path(self.path).exists()

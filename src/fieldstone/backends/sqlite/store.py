@@ -11,6 +11,7 @@ import apsw
 
 from fieldstone.backends.sqlite.cold import SqliteCold, SqliteColdFile
 from fieldstone.backends.sqlite.cold_units import ColdUnits, packed_row
+from fieldstone.backends.sqlite.cold_vectors import SqliteColdVectors
 from fieldstone.backends.sqlite.file import SqliteFile
 from fieldstone.backends.sqlite.gaps import Table, clear_pages
 from fieldstone.backends.sqlite.log import SQL, Span, SqliteContent, SqliteLog
@@ -108,7 +109,8 @@ class SqliteStore:
         self.replies = SqliteReplies(self._near, self._span, file.write)
         self.text_index = SqliteTextIndex(file.index, stream.number, self._hash_at)
         self.marks = SqliteMarks(self._near, self._span, file.write)
-        self.vectors = SqliteVectors(file.path, self._near, self._span, self._write_everyday)
+        cold_vectors = SqliteColdVectors(cold, self.cold.owner)
+        self.vectors = SqliteVectors(file.path, self._near, self._span, self._write_everyday, cold_vectors)
         self._room = Room()
         file.hold()
         cold.hold()

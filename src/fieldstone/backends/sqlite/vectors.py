@@ -1,34 +1,43 @@
 """Vectors of one stream, in blocks: a row for each vector would take half a minute to load at a million of them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldstone.backends.sqlite.cold_vectors import ColdModel, SqliteColdVectors
 from fieldstone.backends.sqlite.connection import open_reader
 from fieldstone.backends.sqlite.log import SQL, Span
+from fieldstone.backends.sqlite.vector_blocks import BLOCK_BITS, by_block, check_shape, last_of_each, merged, picked
 from fieldstone.ports.vectors import ModelState, Quantized, StoredModel, UnknownModel
 
-BLOCK_BITS: Final = 6  # 64 seqs: 17 kB at 256 dimensions, rewritten as often as one of its units comes
 SCAN_BLOCKS: Final = 1_024  # about 64,000 vectors
 DROP_BLOCKS: Final = 128  # 2 MB overwritten in one transaction: commits in between wait for a few ms
+MOVED_BLOCKS: Final = 16  # a quarter of a megabyte, there and here: about 5 ms each
 
-Write = Callable[[Callable[[apsw.Connection], int]], Awaitable[int]]
+T = TypeVar("T")
+
+
+class Write(Protocol):
+    """Carry this out in a transaction of its own, after whatever was begun before."""
+
+    def __call__(self, work: Callable[[apsw.Connection], T], /) -> Awaitable[T]: ...
 
 
 class SqliteVectors:
     """A dropped model is out of sight at once; its blocks are overwritten in steps, so that no commit waits long."""
 
-    def __init__(self, path: Path, near: apsw.Connection, span: Span, write: Write) -> None:
+    def __init__(self, path: Path, near: apsw.Connection, span: Span, write: Write, cold: SqliteColdVectors) -> None:
         self._path = path
         self._near = near
         self._stream_no = span.stream_no
         self._write = write
+        self._cold = cold
 
     async def models(self) -> Sequence[StoredModel]:
         return [StoredModel(*row) for row in self._near.execute(SQL["all_models"], (self._stream_no,))]
@@ -43,7 +52,12 @@ class SqliteVectors:
         except apsw.ConstraintError as error:
             raise ValueError(f"the field has a {state} model already") from error
 
-    async def add(self, model: int, batch: Quantized) -> None:
+    async def add(self, model: int, batch: Quantized, *, cold: bool = False) -> None:
+        if cold:
+            found = self._model(self._near, model)
+            await self._cold.add(_cold(found), batch, live=await self._live())
+            return
+
         def insert(writer: apsw.Connection) -> int:
             found = self._model(writer, model)
             self._sweep(writer)  # what a crash has left of a dropped model goes along
@@ -51,9 +65,13 @@ class SqliteVectors:
 
         await self._write(insert)
 
-    async def scan(self, model: int) -> AsyncIterator[Quantized]:
+    async def scan(self, model: int, *, cold: bool = False) -> AsyncIterator[Quantized]:
         found = [known for known in await self.models() if known.number == model]
         if not found:
+            return
+        if cold:
+            async for piece in self._cold.scan(_cold(found[0])):
+                yield piece
             return
         reader = open_reader(self._path)  # its own, since it reads in another thread
         try:
@@ -63,6 +81,30 @@ class SqliteVectors:
                 first = blocks[-1].position + 1
         finally:
             reader.close()
+
+    async def cold_seqs(self, model: int) -> NDArray[np.int64]:
+        for known in await self.models():
+            if known.number == model:
+                return await self._cold.seqs(_cold(known))
+        return np.empty(0, np.int64)
+
+    async def cool(self, seqs: Sequence[int]) -> None:
+        for model in await self.models():
+            for part in _parts(seqs):
+                held = await self._write(partial(_held, model, part))
+                if len(held.seqs):
+                    await self._cold.add(_cold(model), held, live=await self._live())
+                    await self._write(partial(_remove, number=model.number, dimension=model.dimension, gone=part))
+
+    async def warm(self, seqs: Sequence[int]) -> Mapping[int, Quantized]:
+        came = {}
+        for model in await self.models():
+            held = await self._cold.get(_cold(model), seqs)
+            if len(held.seqs):
+                await self.add(model.number, held)
+                came[model.number] = held
+        await self._cold.erase(seqs)
+        return came
 
     async def serve(self, model: int) -> None:
         def swap(writer: apsw.Connection) -> int:
@@ -91,10 +133,15 @@ class SqliteVectors:
             return sum([_remove(writer, number, dimension, gone) for number, dimension in models])
 
         await self._write(remove)
+        await self._cold.erase(seqs)
 
     async def _overwrite_dropped(self) -> None:
         while await self._write(self._sweep):
             pass
+        await self._cold.drop_all_but(await self._live())
+
+    async def _live(self) -> set[int]:
+        return {model.number for model in await self.models()}
 
     def _sweep(self, writer: apsw.Connection) -> int:
         """A step of overwriting, 0 when there is nothing to do. A model of which nothing is left is forgotten."""
@@ -122,19 +169,34 @@ class _Block(NamedTuple):
     codes: bytes
 
 
+def _cold(model: StoredModel) -> ColdModel:
+    return ColdModel(model.number, model.dimension)
+
+
+def _parts(seqs: Sequence[int]) -> list[NDArray[np.int64]]:
+    """So few blocks in each that nobody waits long for one."""
+    ordered = np.unique(np.asarray(seqs, np.int64))
+    _, blocks = np.unique(ordered >> BLOCK_BITS, return_inverse=True)
+    cuts = np.flatnonzero(np.diff(blocks // MOVED_BLOCKS)) + 1
+    return [part for part in np.split(ordered, cuts) if len(part)]
+
+
+def _held(model: StoredModel, seqs: NDArray[np.int64], writer: apsw.Connection) -> Quantized:
+    blocks = np.unique(seqs >> BLOCK_BITS).tolist()
+    span = Span(model.number)
+    held = _joined([row for block in blocks for row in _get(writer, span.position(block))], model.dimension)
+    return picked(held, np.isin(held.seqs, seqs))
+
+
 def _merge(writer: apsw.Connection, model: StoredModel, batch: Quantized) -> int:
     """Put the batch into its blocks; how many these were."""
-    if batch.codes.shape != (len(batch.seqs), model.dimension):
-        raise ValueError(f"{batch.codes.shape} codes for {len(batch.seqs)} vectors of {model.dimension} dimensions")
+    check_shape(batch, model.dimension)
     span = Span(model.number)
     written = 0
-    for position, part in _by_position(span, _last_of_each(batch)):
-        if blocks := _get(writer, position):
-            held = _joined(blocks, model.dimension)
-            both = Quantized(*(np.concatenate([before, new]) for before, new in zip(held, part, strict=True)))
-            _put(writer, position, _last_of_each(both))
-        else:
-            _put(writer, position, part)
+    for block, part in by_block(last_of_each(batch)):
+        position = span.position(block)
+        blocks = _get(writer, position)
+        _put(writer, position, merged(_joined(blocks, model.dimension), part) if blocks else part)
         written += 1
     return written
 
@@ -149,28 +211,9 @@ def _remove(writer: apsw.Connection, number: int, dimension: int, gone: NDArray[
         if not stays.any():
             writer.execute(SQL["drop_block"], (position,))
         elif not stays.all():
-            _put(writer, position, _rows(held, stays))
+            _put(writer, position, picked(held, stays))
         removed += int((~stays).sum())
     return removed
-
-
-def _by_position(span: Span, batch: Quantized) -> Iterator[tuple[int, Quantized]]:
-    """Cut a batch that is sorted by seq where one block ends and another begins."""
-    blocks = batch.seqs >> BLOCK_BITS
-    cuts = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), len(blocks)]
-    for first, end in pairwise(cuts):
-        if first < end:
-            yield span.position(int(blocks[first])), _rows(batch, slice(first, end))
-
-
-def _last_of_each(batch: Quantized) -> Quantized:
-    """Sorted by seq; of several vectors of one unit only the last."""
-    _, from_the_end = np.unique(batch.seqs[::-1], return_index=True)
-    return _rows(batch, len(batch.seqs) - 1 - from_the_end)
-
-
-def _rows(batch: Quantized, which: slice | NDArray[np.intp] | NDArray[np.bool_]) -> Quantized:
-    return Quantized(batch.seqs[which], batch.scales[which], batch.codes[which])
 
 
 def _read(reader: apsw.Connection, first: int, end: int) -> list[_Block]:
