@@ -53,6 +53,13 @@ async def filled(field: LocalField) -> None:
         for at in range(count):
             said = f"The kiln {at} of potter {at * 7} was {'cold' if at % 3 else 'hot'} in {session} days."
             await accepted(field, record("ada", said, session=session))
+    await written(field)
+
+
+async def written(field: LocalField) -> None:
+    """All vectors that were made are in the store."""
+    if field._meanings._serving is not None:
+        await field._meanings._serving.flush()
 
 
 async def compact(field: LocalField, strategy: Strategy = "archive") -> None:
@@ -370,7 +377,6 @@ async def test_a_disk_that_will_not_take_them_leaves_them_where_they_are_and_the
         raise StorageFull
 
     before = await near(field, include_archived=True)
-    await field._meanings._serving.flush()  # type: ignore[union-attr]
     with monkeypatch.context() as patch:
         patch.setattr(store.vectors, "cool", full)
         with pytest.raises(StorageFull):
