@@ -199,7 +199,8 @@ async def reasons_in(log: EventLog, units: Collection[int], *, after: int = 0) -
     """The entries by which these units were retracted or discarded. Nothing else says where they are than the log."""
     found: dict[int, list[int]] = {}
     after = max(after, min(units, default=0))
-    while units and (stored := await log.read(after=after, limit=READ_ENTRIES)):
+    end = (await log.head()).seq  # of a log that others write to in every turn there is no end to be met
+    while units and after < end and (stored := await log.read(after=after, limit=READ_ENTRIES)):
         after = stored[-1].seq
         for each in stored:
             if b'"unit.retracted"' in each.body or b'"unit.discarded"' in each.body:

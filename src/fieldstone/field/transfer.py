@@ -71,9 +71,9 @@ class Taken(Struct, frozen=True):
 
 
 async def export(store: Store) -> AsyncIterator[bytes]:
-    """Lines, in batches that end with a newline."""
-    after = 0
-    while entries := await store.log.read(after=after, limit=BATCH_ENTRIES):
+    """Lines, in batches that end with a newline: the history as it is now, however long the taking takes."""
+    after, end = 0, (await store.log.head()).seq
+    while entries := await store.log.read(after=after, limit=min(BATCH_ENTRIES, end - after)):
         decoded = [decode_entry(stored.body) for stored in entries]
         texts = await store.texts.get([_beside(entry) for entry in decoded])
         lines = (_line(*each, texts.get(_beside(each[1]))) for each in zip(entries, decoded, strict=True))
