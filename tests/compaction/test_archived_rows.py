@@ -27,6 +27,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "field.db"
 
 
+@requirement("akashik:compact:archive-rows")
 @requirement("akashik:compact:archive-readable")
 @pytest.mark.parametrize("at_once", [5, 1_000])
 async def test_archived_units_have_no_row_in_the_hot_table_and_are_found_and_read_as_before(
@@ -95,6 +96,7 @@ async def test_originals_of_a_synthesis_and_units_purged_after_they_were_archive
     await field.close()
 
 
+@requirement("akashik:compact:archive-rows-lost")
 async def test_without_its_cold_file_a_field_opens_with_rows_built_again_from_the_log_and_says_so(path: Path) -> None:
     field, _ = await _filled(path)
     await _compacted(field, "archive")

@@ -21,6 +21,7 @@ from fieldstone.testing import KEY
 from tests.field.fields import opened, waiting
 from tests.messages import accepted, attune, join, record, register
 from tests.redact.fakes import noise
+from tests.requirements import requirement
 from tests.scripted import ScriptedEmbedder, eventually
 
 HINT = "the kiln of a potter"
@@ -94,6 +95,7 @@ def hot_index(field: LocalField) -> VectorIndex:
     return field._meanings.meaning.index
 
 
+@requirement("akashik:compact:archive-vectors")
 async def test_vectors_of_archived_units_leave_the_store_and_the_index_in_memory(
     field: LocalField, store: MemoryStore
 ) -> None:
@@ -103,6 +105,7 @@ async def test_vectors_of_archived_units_leave_the_store_and_the_index_in_memory
     assert hot_index(field).count == NEW
 
 
+@requirement("akashik:compact:archive-ranked-by-meaning")
 async def test_whoever_asks_for_archived_units_finds_them_as_near_as_before(field: LocalField) -> None:
     before = await near(field, include_archived=True)
     await compact(field)
@@ -129,6 +132,7 @@ async def test_nobody_reads_them_who_does_not_ask_for_them(field: LocalField) ->
     assert field._meanings.reach is field._meanings.meaning
 
 
+@requirement("akashik:compact:restore-vectors")
 async def test_restored_units_are_near_again_without_the_model_being_asked(
     field: LocalField, store: MemoryStore, embedder: ScriptedEmbedder
 ) -> None:
@@ -215,6 +219,7 @@ async def test_units_archived_while_a_new_model_is_prepared_leave_both(
     assert await lying(store) == (NEW, OLD)
 
 
+@requirement("akashik:compact:purge-cold-vectors")
 @pytest.mark.parametrize("loaded", [True, False])
 async def test_nothing_of_a_purged_unit_is_in_cold_storage_or_in_memory(
     field: LocalField, store: MemoryStore, *, loaded: bool

@@ -13,6 +13,7 @@ from fieldstone.field.transfer import export
 from fieldstone.testing import KEY
 from tests.field.fields import opened
 from tests.messages import join, record, register
+from tests.requirements import requirement
 
 MOST_WRITES = 1_000  # beside what takes a few turns
 
@@ -30,6 +31,7 @@ async def _purge(field: LocalField, store: MemoryStore) -> None:
     await field.send(Message("COMPACT", "op", Compact("purge", CompactFilter(types=("finding",)), verify=False)))
 
 
+@requirement("akashik:compact:ends-beside-writers")
 @pytest.mark.parametrize("reading", [_export, _verify, _purge])
 async def test_others_that_write_in_every_turn_do_not_keep_it_from_ending(
     reading: Callable[[LocalField, MemoryStore], Coroutine[Any, Any, None]],
