@@ -5,17 +5,17 @@ guess, in every reading of the text; what it finds is taken out of the text with
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from fieldstone.redact.encodings import TooLarge, widened
-from fieldstone.redact.fragments import Part, split
+from fieldstone.redact.fragments import Key, Part, split
 from fieldstone.redact.markers import is_name
 from fieldstone.redact.needles import Needle, needles
 from fieldstone.redact.readings import Reading, TooMuch, letter_words, plain_reading, readings, sign_words, with_signs
-from fieldstone.redact.search import Hit, Search, automaton
+from fieldstone.redact.search import Found, Hit, Search, automaton
 from fieldstone.redact.spans import Span
 from fieldstone.redact.strength import VALUE_CHARACTERS_MIN, Weakness, check_value
 
@@ -83,12 +83,16 @@ class Known:
 
     def rests(self, most: Iterable[Part], text: bytes) -> list[Part]:
         """The short rests that these parts leave out, if the text has them."""
+        return [found.part for found in self._rests(most, text)]
+
+    def part_spans(self, text: bytes, most: Iterable[Part], secrets: Set[Key]) -> list[Span]:
+        """Where the parts of these secrets stand in a text, and the rests. It is looked through once more: hardly any
+        text is asked for this, and every one would pay for the places."""
+        found = [each for batch in self._batches(text, []) for each in self._seen(batch) if isinstance(each, Found)]
         return [
-            rest
-            for has_signs, reading in self._seam_readings(text)
-            for part in most
-            if part.key.has_signs == has_signs
-            for rest in self._search(has_signs).rests(part, reading)
+            Span(*each.place(), each.part.key.secret_id)
+            for each in (*found, *self._rests(most, text))
+            if each.part.key in secrets
         ]
 
     def said_rests(self, most: Iterable[Part], words: frozenset[bytes]) -> list[Part]:
@@ -116,6 +120,12 @@ class Known:
                 for letters in (b"", *(each.letters for each in before if each.has_signs == has_signs)):
                     yield Beginning(has_signs, self._longest_beginning(has_signs, letters + reading.letters))
 
+    def _rests(self, most: Iterable[Part], text: bytes) -> Iterator[Found]:
+        for has_signs, reading in self._seam_readings(text):
+            for part in most:
+                if part.key.has_signs == has_signs:
+                    yield from self._search(has_signs).rests(part, reading)
+
     def _search(self, has_signs: bool) -> Search:
         return self._signs if has_signs else self._letters
 
@@ -140,9 +150,17 @@ class Known:
         parts: list[Part] = []
         if self._letters.needles:
             for batch in self._batches(text, spans):
-                hits = [*self._letters.look(batch, parts), *self._signs.look(_in_text(batch), parts)]
-                spans += [self._span(text, hit) for hit in hits]
+                for each in self._seen(batch):
+                    if isinstance(each, Hit):
+                        spans.append(self._span(text, each))
+                    else:
+                        parts.append(each.part)
         return _Look(spans, parts)
+
+    def _seen(self, batch: Sequence[Reading]) -> Iterator[Hit | Found]:
+        yield from self._letters.look(batch)
+        if self._signs.needles:
+            yield from self._signs.look([with_signs(reading) for reading in batch if not reading.is_noise])
 
     def _plain(self, text: bytes) -> Iterator[Span]:
         for index, start, end in self._values.find_matches_as_indexes(text, overlapping=True):
@@ -168,11 +186,6 @@ class Known:
     def _span(self, text: bytes, hit: Hit) -> Span:
         place = widened(text, hit.start, hit.end) if hit.packed else (hit.start, hit.end)
         return Span(*place, self._secrets[hit.secret].id)
-
-
-def _in_text(batch: Iterable[Reading]) -> list[Reading]:
-    """With signs, what is no noise."""
-    return [with_signs(reading) for reading in batch if not reading.is_noise]
 
 
 class _Needles(list[Needle]):

@@ -14,7 +14,7 @@ from fieldstone.redact.encodings import ALIGNMENTS, from_base64, from_hex, infla
 from fieldstone.redact.escapes import ROT13, rearranged, unescaped
 from fieldstone.redact.likeness import has_run, may_hold_base64
 from fieldstone.redact.lookalikes import canonical, has_lookalikes, has_other_letters
-from fieldstone.redact.views import Kept, Origin, View, whole
+from fieldstone.redact.views import Kept, View, whole
 
 # Encodings on top of each other that are taken off.
 DEPTH_MAX: Final = 3
@@ -51,7 +51,7 @@ class Reading(NamedTuple):
 
     view: View
     letters: bytes
-    places: Origin
+    places: Kept
     is_noise: bool = False
 
 

@@ -47,6 +47,18 @@ class Hit(NamedTuple):
     packed: bool
 
 
+class Found(NamedTuple):
+    """A part of a secret, and its letters in a reading. Where that is in the text is worked out when it is asked."""
+
+    part: Part
+    reading: Reading
+    start: int
+    end: int
+
+    def place(self) -> tuple[int, int]:
+        return self.reading.view.origin(*self.reading.places(self.start, self.end))
+
+
 class Search:
     def __init__(self, needles: Iterable[tuple[int, Needle]], ids: Sequence[str]) -> None:
         """Each needle with the number of its secret."""
@@ -68,12 +80,13 @@ class Search:
             if self.needles[match.which].sure:
                 yield self._secrets[match.which], match.shift, match.shift + match.last
 
-    def look(self, readings: Sequence[Reading], parts: list[Part]) -> Iterator[Hit]:
-        """The needles of the readings, all at once. What is there in part is put on the list."""
-        begins = list(accumulate((len(reading.letters) + len(BREAK) for reading in readings), initial=0))
+    def look(self, readings: Sequence[Reading]) -> Iterator[Hit | Found]:
+        """The needles of the readings, all at once, whole or in part."""
+        begins: list[int] = []
         for match in self._matches(BREAK.join([reading.letters for reading in readings]), whole_only=False):
+            begins = begins or list(accumulate((len(reading.letters) + len(BREAK) for reading in readings), initial=0))
             at = bisect_right(begins, match.shift + match.first) - 1
-            yield from self._seen(readings[at], match._replace(shift=match.shift - begins[at]), parts)
+            yield from self._seen(readings[at], match._replace(shift=match.shift - begins[at]))
 
     def ends(self, words: Iterable[bytes]) -> frozenset[bytes]:
         """The words that could be the short rest of a secret."""
@@ -85,9 +98,9 @@ class Search:
             letters = self.needles[self._by_key[most.key]].letters
             for first, last in left_out(most):
                 if letters[first:last] in words:
-                    yield Part(most.key, first, last, 0, 0)
+                    yield Part(most.key, first, last)
 
-    def rests(self, most: Part, reading: Reading) -> Iterator[Part]:
+    def rests(self, most: Part, reading: Reading) -> Iterator[Found]:
         """The rests that this part leaves out, where they stand by themselves."""
         if most.key not in self._by_key:
             return
@@ -97,9 +110,9 @@ class Search:
             for start in _places(letters[first:last], reading.letters):
                 match = _Match(which, first, last, start - first)
                 if most.key.has_signs or _stands_alone(reading, match):
-                    yield self._part(reading, match)
+                    yield self._found(reading, match)
 
-    def _seen(self, reading: Reading, match: _Match, parts: list[Part]) -> Iterator[Hit]:
+    def _seen(self, reading: Reading, match: _Match) -> Iterator[Hit | Found]:
         needle = self.needles[match.which]
         if match.last - match.first == len(needle.letters):
             place = _place(reading, needle, match.shift, match.shift + match.last)
@@ -107,7 +120,7 @@ class Search:
                 secret = self._secrets[match.which]
                 yield Hit(secret, *reading.view.origin(*place), reading.view.packed or not needle.spelling)
         elif _counts(reading, needle, match):
-            parts.append(self._part(reading, match))
+            yield self._found(reading, match)
 
     def _matches(self, letters: bytes, *, whole_only: bool) -> Iterator[_Match]:
         done: dict[tuple[int, int], int] = {}
@@ -129,9 +142,9 @@ class Search:
             done[which, shift] = shift + last
             yield _Match(which, first, last, shift)
 
-    def _part(self, reading: Reading, match: _Match) -> Part:
-        place = reading.view.origin(*reading.places(match.shift + match.first, match.shift + match.last))
-        return Part(self._keys[match.which], match.first, match.last, *place)
+    def _found(self, reading: Reading, match: _Match) -> Found:
+        part = Part(self._keys[match.which], match.first, match.last)
+        return Found(part, reading, match.shift + match.first, match.shift + match.last)
 
 
 def _keys(owned: Iterable[tuple[int, Needle]], ids: Sequence[str]) -> Iterator[Key]:
@@ -187,14 +200,7 @@ def _counts(reading: Reading, needle: Needle, match: _Match) -> bool:
 
 
 def _stands_alone(reading: Reading, match: _Match) -> bool:
-    return _is_gap(reading, match.shift + match.first) and _is_gap(reading, match.shift + match.last)
-
-
-def _is_gap(reading: Reading, at: int) -> bool:
-    """Whether something else stands in the text before this letter."""
-    if at in {0, len(reading.letters)}:
-        return True
-    return reading.places(at - 1, at)[1] < reading.places(at, at + 1)[0]
+    return reading.places.has_gap(match.shift + match.first) and reading.places.has_gap(match.shift + match.last)
 
 
 def _places(part: bytes, letters: bytes) -> Iterator[int]:
