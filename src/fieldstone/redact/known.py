@@ -24,6 +24,7 @@ UNSEARCHABLE: Final = "fieldstone.unsearchable"
 SEAM_LETTERS_MAX: Final = 256
 # So many of a needle tell quickly where none begins.
 FIRST_LETTERS: Final = 4
+MIDDLE_BYTES: Final = 6
 # Of the views that are searched at once.
 BATCH_BYTES: Final = 256 * 1024
 # A text in which something is found is asked for it several times on its way.
@@ -62,7 +63,8 @@ class Known:
         self._needles: Final = [_needles_of(secret.value) for secret in self._secrets]
         every = [(index, needle) for index, its in enumerate(self._needles) for needle in its]
         # All of them: their letters alone would leave the signs at their ends, and find none that is made of signs.
-        self._values: Final = automaton([secret.value.encode() for secret in self._secrets])
+        self._values: Final = [secret.value.encode() for secret in self._secrets]
+        self._middles: Final = automaton([_middle(value) for value in self._values])
         ids = [secret.id for secret in self._secrets]
         self._letters: Final = Search((each for each in every if not each[1].has_signs), ids)
         self._signs: Final = Search((each for each in every if each[1].has_signs), ids)
@@ -163,8 +165,11 @@ class Known:
             yield from self._signs.look([with_signs(reading) for reading in batch if not reading.is_noise])
 
     def _plain(self, text: bytes) -> Iterator[Span]:
-        for index, start, end in self._values.find_matches_as_indexes(text, overlapping=True):
-            yield Span(start, end, self._secrets[index].id)
+        for index, at, _ in self._middles.find_matches_as_indexes(text, overlapping=True):
+            value = self._values[index]
+            start = at - _middle_at(value)
+            if start >= 0 and text.startswith(value, start):
+                yield Span(start, start + len(value), self._secrets[index].id)
 
     def _batches(self, text: bytes, unsearchable: list[Span]) -> Iterator[Sequence[Reading]]:
         """The readings of a text, as many as are searched at once. What cannot be read is put on the list."""
@@ -209,6 +214,16 @@ def _beginnings(search: Search) -> tuple[list[bytes], frozenset[bytes]]:
     """The letters of the needles in order, and the first few of each."""
     letters = sorted(needle.letters for needle in search.needles if needle.sure)
     return letters, frozenset(each[:FIRST_LETTERS] for each in letters)
+
+
+def _middle(value: bytes) -> bytes:
+    """What is looked for of a value before the rest is compared: values have beginnings and ends in common."""
+    at = _middle_at(value)
+    return value[at : at + MIDDLE_BYTES]
+
+
+def _middle_at(value: bytes) -> int:
+    return (len(value) - MIDDLE_BYTES) // 2
 
 
 def _check(secret: KnownSecret) -> None:
