@@ -1,7 +1,7 @@
 """Escapes of one character at a time: percent signs, backslashes, HTML entities, quoted-printable."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html.entities import html5
 from typing import Final
 
@@ -57,7 +57,7 @@ _IS_NUMBER: Final = tuple(re.compile(each.replace(b"H", _HEX)) for each in (rb"0
 _SOFT_BREAK: Final = re.compile(rb"[=\\][ \t]*\r?\n[ \t>]*")
 _IS_SOFT_BREAK: Final = tuple(map(re.compile, (rb"=[ \t]*\r?\n", rb"\\[ \t]*\r?\n")))
 # The sign of another escape, itself escaped as signs are in a pattern or in a shell.
-_ESCAPED_SIGNS: Final = (b"\\&", b"\\%", b"\\=")
+_ESCAPED_SIGN: Final = re.compile(rb"\\[&%=]")
 _BACKSLASH: Final = re.compile(rb"\\(?=[&%=#;])")
 _BYTES: Final = frozenset({"percent", "byte", "octal", "quoted", "number", "last_number"})
 _NOTHING: Final = frozenset({"line", "soft"})
@@ -80,13 +80,13 @@ def unescaped(view: View) -> Iterator[View]:
     """The text with its escapes resolved."""
     data = view.data
     if b"+" in data or (b"0" in data and (b"x" in data or b"X" in data)):
-        tight = view.kept(None, _BETWEEN)
-        if any(number.search(tight.data) for number in _IS_NUMBER):
-            yield tight.rewritten(_NUMBER, _meant, deeper=True)
+        tight = data.translate(None, _BETWEEN)
+        if any(number.search(tight) for number in _IS_NUMBER):
+            yield view.kept(None, _BETWEEN).rewritten(_NUMBER, _meant, deeper=True)
     signs = _signs(data)
     if not signs:
         return
-    if b"\\" in signs and any(sign in data for sign in _ESCAPED_SIGNS):
+    if b"\\" in signs and _ESCAPED_SIGN.search(data):
         yield view.rewritten(_BACKSLASH, b"", deeper=True)
     if any(soft_break.search(data) for soft_break in _IS_SOFT_BREAK):
         yield view.rewritten(_SOFT_BREAK, b"", deeper=True)
@@ -99,20 +99,27 @@ def rearranged(view: View) -> Iterator[View]:
     signs = _signs(view.data)
     if not signs:
         return
-    tight = view.kept(None, _BETWEEN)
-    if len(tight.data) < len(view.data) and any(_count(sign, tight) != _count(sign, view) for sign in signs):
-        yield tight.rewritten(_ESCAPE, _meant, deeper=True)
-    for other in (tight.backwards(), tight.translated(ROT13)):
-        if other.data != tight.data and any(_ANY[sign].search(other.data) for sign in signs):
-            yield other.rewritten(_ESCAPE, _meant, deeper=True)
+    tight = view.data.translate(None, _BETWEEN)
+    if len(tight) < len(view.data) and any(_count(sign, tight) != _count(sign, view.data) for sign in signs):
+        yield view.kept(None, _BETWEEN).rewritten(_ESCAPE, _meant, deeper=True)
+    # A view is made of what is there: most texts have no such escape.
+    if _has_any(signs, tight[::-1]):
+        yield view.kept(None, _BETWEEN).backwards().rewritten(_ESCAPE, _meant, deeper=True)
+    rotated = tight.translate(ROT13)
+    if rotated != tight and _has_any(signs, rotated):
+        yield view.kept(ROT13, _BETWEEN).rewritten(_ESCAPE, _meant, deeper=True)
 
 
 def _signs(data: bytes) -> list[bytes]:
     return [sign for sign in _ANY if sign in data]
 
 
-def _count(sign: bytes, view: View) -> int:
-    return len(_ANY[sign].findall(view.data))
+def _has_any(signs: Iterable[bytes], data: bytes) -> bool:
+    return any(_ANY[sign].search(data) for sign in signs)
+
+
+def _count(sign: bytes, data: bytes) -> int:
+    return len(_ANY[sign].findall(data))
 
 
 def _meant(found: re.Match[bytes]) -> bytes:

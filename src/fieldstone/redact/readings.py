@@ -7,13 +7,13 @@ base64, which is noise. What a text can make this cost is bounded; one that woul
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from fieldstone.redact.encodings import ALIGNMENTS, from_base64, from_hex, inflated, readable, with_gzip
 from fieldstone.redact.escapes import ROT13, rearranged, unescaped
 from fieldstone.redact.likeness import has_run, may_hold_base64
-from fieldstone.redact.lookalikes import canonical, has_lookalikes, has_other_letters
+from fieldstone.redact.lookalikes import canonical, has_lookalikes, has_other_letters, others
 from fieldstone.redact.views import Kept, View, whole
 
 # Encodings on top of each other that are taken off.
@@ -37,12 +37,21 @@ _WHITE_SPACE: Final = bytes(range(0x21)) + b"\x7f"
 _MARKUP: Final = (
     (re.compile(rb"</?[A-Za-z!][^<>]{0,100}>"), b""),
     (re.compile(rb"\]\([^()\s]{0,200}\)"), b""),
-    (re.compile(rb"\n[ \t>*|-]{0,8}[0-9]{1,3}[.)][ \t]"), b"\n"),
+    (re.compile(rb"\n[ \t>*|-]{0,8}+[0-9]{1,3}+[.)][ \t]"), b"\n"),
 )
 # The same where it was spaced, turned around or rotated with the rest: tags that say nothing, and what a link leaves.
-_TAG: Final = re.compile(rb"</?(?i:w?br|b|i|u|s|em|strong|code|span|p|a|li)/?>|\]\(#?\)")
-_TAG_SIGNS: Final = (b"<", b"]")
-_TIGHT_SIGNS: Final = (b"<", b"](", b"(]")
+_TAG_NAMES: Final = (b"wbr", b"br", b"b", b"i", b"u", b"s", b"em", b"strong", b"code", b"span", b"p", b"a", b"li")
+_TAG: Final = re.compile(rb"</?(?i:%b)/?>|\]\(#?\)" % b"|".join(_TAG_NAMES))
+# How they look before that is undone. Each begins with a byte that is found fast.
+_SPACED_TAG: Final = (re.compile(rb"</?(?i:%b)/?>" % b"|".join(_TAG_NAMES)), re.compile(rb"\]\(#?\)"))
+_TURNED_TAG: Final = (
+    re.compile(rb">/?(?i:%b)/?<" % b"|".join([name[::-1] for name in _TAG_NAMES])),
+    re.compile(rb"\)#?\(\]"),
+)
+_ROTATED_TAG: Final = (
+    re.compile(rb"</?(?i:%b)/?>" % b"|".join([name.translate(ROT13) for name in _TAG_NAMES])),
+    _SPACED_TAG[1],
+)
 _NO_TAG: Final = bytes(byte for byte in range(128) if byte not in _ALPHANUMERIC + b"<>/[]()#%&;=\\+")
 
 
@@ -123,9 +132,10 @@ def _plain(view: View) -> View:
 
 def _of_other_letters(view: View) -> Iterator[Reading]:
     """Rotation leaves other letters as they are, and a change of case makes new look-alikes: both are undone first."""
-    if has_other_letters(view.data):
+    met = others(view.data)
+    if has_other_letters(met):
         yield _text(canonical(view.translated(ROT13)))
-    if has_lookalikes(view.data):
+    if has_lookalikes(met):
         yield _text(canonical(view, str.lower))
         yield _text(canonical(view, str.upper))
 
@@ -140,13 +150,19 @@ def _without_markup(plain: View) -> Iterator[View]:
 
 
 def _without_rearranged_tags(plain: View) -> Iterator[View]:
-    if any(sign in plain.data for sign in _TAG_SIGNS):
-        tight = plain.kept(None, _NO_TAG)
-        if not any(sign in tight.data for sign in _TIGHT_SIGNS):
-            return
-        for other in (tight, tight.backwards(), tight.translated(ROT13)):
-            if _TAG.search(other.data):
-                yield other.rewritten(_TAG, b"")
+    if b"<" not in plain.data and b"]" not in plain.data:
+        return
+    tight = plain.kept(None, _NO_TAG)
+    if _has_one(_SPACED_TAG, tight):
+        yield tight.rewritten(_TAG, b"")
+    if _has_one(_TURNED_TAG, tight):
+        yield tight.backwards().rewritten(_TAG, b"")
+    if _has_one(_ROTATED_TAG, tight):
+        yield tight.translated(ROT13).rewritten(_TAG, b"")
+
+
+def _has_one(tags: Iterable[re.Pattern[bytes]], view: View) -> bool:
+    return any(tag.search(view.data) for tag in tags)
 
 
 def _decoded(plain: View, views: deque[View]) -> Iterator[Reading]:
