@@ -18,7 +18,7 @@ RUN_MIN: Final = 20
 # Of base64, one letter in this many at least is a digit; or else a capital, and another one is none.
 MIXED_SHARE: Final = 8
 # Of base64 by itself, one letter in 32 is a plus sign or a slash. Where one in so many is, they stand between letters.
-SIGN_SHARE: Final = 10
+SIGN_SHARE: Final = 12
 # Where there is one change there are many: not all of them are to be listed.
 CHANGES_WITHIN: Final = 128
 # So many letters by themselves, within so many bytes, may be base64 that is spaced: any English text has a few, far
