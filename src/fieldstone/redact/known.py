@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from fieldstone.redact.encodings import TooLarge, widened
 from fieldstone.redact.fragments import Key, Part, split
-from fieldstone.redact.markers import is_name
+from fieldstone.redact.markers import is_name, without
 from fieldstone.redact.needles import Needle, needles
 from fieldstone.redact.readings import Reading, TooMuch, letter_words, plain_reading, readings, sign_words, with_signs
 from fieldstone.redact.search import Found, Hit, Search, automaton
@@ -29,6 +29,8 @@ MIDDLE_BYTES: Final = 6
 BATCH_BYTES: Final = 256 * 1024
 # A text in which something is found is asked for it several times on its way.
 LOOKS_KEPT: Final = 8
+# Of a text that holds parts, until none is left.
+PART_LOOKS_MAX: Final = 8
 
 
 class KnownSecret(NamedTuple):
@@ -89,13 +91,17 @@ class Known:
 
     def part_spans(self, text: bytes, most: Iterable[Part], secrets: Set[Key]) -> list[Span]:
         """Where the parts of these secrets stand in a text, and the rests. It is looked through once more: hardly any
-        text is asked for this, and every one would pay for the places."""
-        found = [each for batch in self._batches(text, []) for each in self._seen(batch) if isinstance(each, Found)]
-        return [
-            Span(*each.place(), each.part.key.secret_id)
-            for each in (*found, *self._rests(most, text))
-            if each.part.key in secrets
-        ]
+        text is asked for this, and every one would pay for the places. And again without them, until there are none:
+        of two encoded alike, one is read."""
+        most = list(most)
+        taken: dict[Span, None] = {}
+        for _ in range(PART_LOOKS_MAX):
+            spans = [span for span in self._part_spans(text, most, secrets) if span not in taken]
+            if not spans:
+                break
+            taken.update(dict.fromkeys(spans))
+            text = without(text, [(span.start, span.end) for span in spans])
+        return list(taken)
 
     def said_rests(self, most: Iterable[Part], words: frozenset[bytes]) -> list[Part]:
         """The short rests that these parts leave out, if they are among the words."""
@@ -121,6 +127,12 @@ class Known:
             if reading.letters:
                 for letters in (b"", *(each.letters for each in before if each.has_signs == has_signs)):
                     yield Beginning(has_signs, self._longest_beginning(has_signs, letters + reading.letters))
+
+    def _part_spans(self, text: bytes, most: Iterable[Part], secrets: Set[Key]) -> Iterator[Span]:
+        found = (each for batch in self._batches(text, []) for each in self._seen(batch) if isinstance(each, Found))
+        for each in (*found, *self._rests(most, text)):
+            if each.part.key in secrets:
+                yield Span(*each.place(), each.part.key.secret_id)
 
     def _rests(self, most: Iterable[Part], text: bytes) -> Iterator[Found]:
         for has_signs, reading in self._seam_readings(text):
