@@ -5,7 +5,7 @@ from base64 import b64decode, b64encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fieldstone.redact.encodings import ALIGNMENTS, READABLE_MIN, from_base64, from_hex, readable
+from fieldstone.redact.encodings import ALIGNMENTS, NOISE_MIN, READABLE_MIN, from_base64, from_hex, readable
 from fieldstone.redact.views import whole
 
 VALUE = b"Kd7-mw2_Rx9.pq"
@@ -34,10 +34,16 @@ def test_digits_are_decoded_however_they_are_separated_and_lead_back_to_where_th
     assert text[start:end] == digits.encode()
 
 
-@given(characters=st.lists(CHARACTERS, max_size=20), before=st.binary(max_size=8))
-def test_whole_characters_are_read_out_of_noise_if_they_are_many_in_a_row(characters: list[str], before: bytes) -> None:
+@given(
+    characters=st.lists(CHARACTERS, max_size=20),
+    before=st.binary(max_size=8),
+    after=st.sampled_from([b"\xff", b"\xff" * NOISE_MIN]),
+)
+def test_whole_characters_are_read_out_of_noise_if_they_are_many_in_a_row(
+    characters: list[str], before: bytes, after: bytes
+) -> None:
     text = "".join(characters).encode()
-    read = b"".join(view.data for view in readable(whole(before + b"\0" + text + b"\xff"), in_a_run=True))
+    read = b"".join(view.data for view in readable(whole(before + b"\0" + text + after), in_a_run=True))
     assert (text in read) == (len(text) >= READABLE_MIN) or not text
 
 

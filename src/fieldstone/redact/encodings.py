@@ -16,7 +16,6 @@ from typing import Final
 import numpy as np
 
 from fieldstone.redact.escapes import ROT13
-from fieldstone.redact.likeness import may_be_url_safe
 from fieldstone.redact.views import Kept, Origin, Pieced, View
 
 # Shorter ones hold no secret of eight characters.
@@ -29,6 +28,8 @@ _NO_BITS: Final = b"A"
 # What is read out of noise as a text, in bytes: a power of two. Sixteen readable bytes in a row come by chance once in
 # ten million.
 READABLE_MIN: Final = 16
+# Bytes from which on numpy is faster than to replace them.
+NOISE_MIN: Final = 2048
 # What the compressed runs of a view may give. More cannot be searched in time.
 INFLATED_BYTES_MAX: Final = 256 * 1024
 INFLATED_BYTES_MIN: Final = 4
@@ -55,6 +56,7 @@ _UTF8_CLASS: Final = bytes(
     else ord("e" if byte < 0xC0 else "b" if byte < 0xE0 else "c" if byte < 0xF0 else "d" if byte < 0xF1 else " ")
     for byte in range(256)
 )
+_KINDS: Final = np.frombuffer(b"abcde", dtype=np.uint8)[:, np.newaxis]
 _CHARACTERS: Final = ((b"deee", b"aaaa"), (b"cee", b"aaa"), (b"be", b"aa"))
 _READABLE: Final = b"a" * READABLE_MIN
 _READABLE_PART: Final = re.compile(rb"a{%d,}" % READABLE_MIN)
@@ -69,11 +71,10 @@ _SEPARATORS: Final = b" \t\r\n:,.-_|"
 
 # So begins gzip in base64.
 _GZIP_LETTERS: Final = b"H4sI"
-_GZIP_HEADER: Final = b"\x1f\x8b\x08"
 # Behind the header of zlib stands what kind of block follows: there are three of four.
 _KNOWN_BLOCK: Final = bytes(byte for byte in range(256) if byte & 0b110 != 0b110)
 _ZLIB: Final = re.compile(rb"\x78[\x01\x5e\x9c\xda](?=[%b])" % re.escape(_KNOWN_BLOCK))
-_COMPRESSED: Final = re.compile(_ZLIB.pattern + b"|" + re.escape(_GZIP_HEADER))
+_GZIP: Final = re.compile(rb"\x1f\x8b\x08")
 
 
 class TooLarge(Exception):
@@ -89,7 +90,7 @@ def from_base64(view: View, *, in_a_run: bool) -> Iterator[View]:
     letters = view.data.translate(None, _NOT_STANDARD)
     if len(letters) >= LETTERS_MIN:
         yield _groups(view, letters, _NOT_STANDARD)
-    if in_a_run and may_be_url_safe(view.data):
+    if in_a_run:
         url_safe = view.data.translate(_URL_SAFE, _NOT_URL_SAFE)
         if url_safe != letters and len(url_safe) >= LETTERS_MIN:
             yield _groups(view, url_safe, _NOT_URL_SAFE)
@@ -154,24 +155,23 @@ def _put_together(view: View, parts: Sequence[tuple[int, int]]) -> View:
 
 
 def _has_characters(data: bytes) -> bool:
-    """Whether READABLE_MIN bytes of whole characters stand in a row.
-
-    Without a branch: in noise the processor cannot foresee which way one goes, and to replace bytes takes longer.
-    """
-    kinds = np.frombuffer(data.translate(_UTF8_CLASS).replace(*_CHARACTERS[0]), dtype=np.uint8)
-    goes_on = kinds == ord("e")
-    two = (kinds[:-1] == ord("b")) & goes_on[1:]
-    three = (kinds[:-2] == ord("c")) & goes_on[1:-1] & goes_on[2:]
-    row = kinds == ord("a")
-    for begins in (two, three):
-        size = len(row) - len(begins)
-        for at in range(size + 1):
-            row[at : len(row) - size + at] |= begins
+    """Whether READABLE_MIN bytes of whole characters stand in a row. Of long data, told without a branch: in noise the
+    processor cannot foresee which way one goes, and to replace bytes takes longer."""
+    if len(data) < NOISE_MIN:
+        return _READABLE in _characters(data)
+    kinds = np.frombuffer(data.translate(_UTF8_CLASS), dtype=np.uint8)
+    # A bit for each byte, the first the highest: to shift left is to look at the bytes that follow.
+    alone, of_two, of_three, of_four, goes_on = map(int.from_bytes, np.packbits(kinds == _KINDS, axis=1))
+    two_follow = goes_on << 1 & goes_on << 2
+    four = of_four & two_follow & goes_on << 3
+    three = of_three & two_follow | four >> 1
+    two = of_two & goes_on << 1 | three >> 1
+    row = alone | four | three | two | two >> 1
     length = 1
     while length < READABLE_MIN:
-        row = row[:-length] & row[length:]
+        row &= row >> length
         length *= 2
-    return bool(row.any())
+    return row != 0
 
 
 def _characters(data: bytes) -> bytes:
@@ -184,18 +184,17 @@ def _characters(data: bytes) -> bytes:
 
 def inflated(view: View, *, pieces: int = 1) -> Iterator[View]:
     """What compressed runs in the bytes give, each in one of so many pieces. Raises TooLarge."""
-    # Each by itself begins with bytes that are found fast, and both together do not.
-    if not _ZLIB.search(view.data) and _GZIP_HEADER not in view.data:
+    headers = _headers(view.data)
+    if not headers:
         return
     data = memoryview(view.data)
     ends = [end for _, end in _piece_ranges(view, pieces)]
     tries_left = TRIES + len(data) // BYTES_PER_TRY
     bytes_left = INFLATED_BYTES_MAX
-    for found in _COMPRESSED.finditer(view.data):
-        start = found.start()
+    for start, header_end in headers:
         piece_end = ends[bisect_right(ends, start)]
         if not tries_left:
-            raise TooLarge(*view.origin(start, found.end()))
+            raise TooLarge(*view.origin(start, header_end))
         tries_left -= 1
         stream = zlib.decompressobj(wbits=_ANY_HEADER)
         try:
@@ -204,11 +203,16 @@ def inflated(view: View, *, pieces: int = 1) -> Iterator[View]:
             continue
         bytes_left -= len(output)
         if stream.unconsumed_tail or not bytes_left:
-            raise TooLarge(*view.origin(start, found.end()))
+            raise TooLarge(*view.origin(start, header_end))
         if len(output) >= INFLATED_BYTES_MIN:
             # Where a broken run ends cannot be told: it is widened to what it begins in.
-            end = piece_end - len(stream.unused_data) if stream.eof else found.end()
+            end = piece_end - len(stream.unused_data) if stream.eof else header_end
             yield view.read(output, _always(start, end), deeper=True, packed=True)
+
+
+def _headers(data: bytes) -> list[tuple[int, int]]:
+    """Where compressed runs may begin. Each kind by itself begins with bytes that are found fast, both together not."""
+    return sorted(found.span() for header in (_ZLIB, _GZIP) for found in header.finditer(data))
 
 
 def _piece_ranges(view: View, pieces: int) -> list[tuple[int, int]]:

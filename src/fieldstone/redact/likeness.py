@@ -17,8 +17,6 @@ from fieldstone.redact.views import View
 RUN_MIN: Final = 20
 # Of base64, one letter in this many at least is a digit; or else a capital, and another one is none.
 MIXED_SHARE: Final = 8
-# Of base64 by itself, one letter in 32 is a plus sign or a slash. Where one in so many is, they stand between letters.
-SIGN_SHARE: Final = 12
 # Where there is one change there are many: not all of them are to be listed.
 CHANGES_WITHIN: Final = 128
 # So many letters by themselves, within so many bytes, may be base64 that is spaced: any English text has a few, far
@@ -59,12 +57,6 @@ _PIECES: Final = BytesAhoCorasick(
     Implementation.DFA,
 )
 _SIGNS: Final = b"+/-_"
-_DASHED: Final = bytes(
-    ord("-") if byte in b"-_" else byte if byte in _ALPHANUMERIC else ord(" ") for byte in range(256)
-)
-_NAME: Final = re.compile(rb"[A-Z]?[a-z]*[0-9]*|[A-Z]*[0-9]*")
-_STANDARD_CLASS: Final = bytes(ord("/") if byte in b"+/" else _ALPHANUMERIC_CLASS[byte] for byte in range(256))
-_LONE_SIGNS: Final = re.compile(rb" /+ ")
 # It begins with the line break, which is found fast.
 _LINES: Final = re.compile(rb"\n(?:(?<=[\w+/-]{8}\n)|(?<=[\w+/-]{8}\r\n))[> \t]*([\w+/-]{8})")
 _NOT_CAPITAL: Final = bytes(byte for byte in range(256) if byte not in _SMALL.upper())
@@ -87,20 +79,6 @@ def has_run(view: View) -> bool:
     if any(_is_mixed(run) and _changes(run.translate(_KINDS, _SIGNS)) for run in _runs(view.data)):
         return True
     return any(_is_mixed(found[1]) for found in _LINES.finditer(view.data))
-
-
-def may_be_url_safe(data: bytes) -> bool:
-    """Whether the dashes of base64 are letters of it, or its plus signs and slashes are none.
-
-    The dashes that join names and numbers are neither, as in sha512-; and of base64 in the usual alphabet, one letter
-    in 32 is a plus sign or a slash, with letters beside it.
-    """
-    words = data.translate(_DASHED).split(b"-")
-    if not all(_NAME.fullmatch(word, word.rfind(b" ") + 1) for word in words[:-1]):
-        return True
-    if any((run.count(b"/") + run.count(b"+")) * SIGN_SHARE > len(run) for run in (data, *_runs(data))):
-        return True
-    return _LONE_SIGNS.search(b" %b " % data.translate(_STANDARD_CLASS)) is not None
 
 
 def _runs(data: bytes) -> Iterator[bytes]:
