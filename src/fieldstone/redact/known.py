@@ -1,7 +1,7 @@
 """Secrets whose values are known, plain and in disguise.
 
-One automaton looks for the values as they are. Another looks for the letters and digits of those that are hard to
-guess, in every reading of the text; what it finds is taken out of the text with the run that it was encoded in.
+One automaton looks for the letters and digits of those that are hard to guess, in every reading of the text; what it
+finds is taken out of the text with the run that it was encoded in. Another looks for the other values as they are.
 """
 
 from bisect import bisect_left
@@ -64,9 +64,14 @@ class Known:
         # Held as long as they are looked for, so that they are there when the next secret comes.
         self._needles: Final = [_needles_of(secret.value) for secret in self._secrets]
         every = [(index, needle) for index, its in enumerate(self._needles) for needle in its]
-        # All of them: their letters alone would leave the signs at their ends, and find none that is made of signs.
         self._values: Final = [secret.value.encode() for secret in self._secrets]
-        self._middles: Final = automaton([_middle(value) for value in self._values])
+        # Those that their letters alone do not find.
+        self._unsure: Final = [
+            index
+            for index, (its, value) in enumerate(zip(self._needles, self._values, strict=True))
+            if not _find_it_plain(its, value)
+        ]
+        self._middles: Final = automaton([_middle(self._values[index]) for index in self._unsure])
         ids = [secret.id for secret in self._secrets]
         self._letters: Final = Search((each for each in every if not each[1].has_signs), ids)
         self._signs: Final = Search((each for each in every if each[1].has_signs), ids)
@@ -162,13 +167,17 @@ class Known:
     def _look_at(self, text: bytes) -> _Look:
         spans = list(self._plain(text))
         parts: list[Part] = []
+        hit: set[int] = set()
         if self._letters.needles:
             for batch in self._batches(text, spans):
                 for each in self._seen(batch):
                     if isinstance(each, Hit):
+                        hit.add(each.secret)
                         spans.append(self._span(text, each))
                     else:
                         parts.append(each.part)
+        # The letters alone would leave the signs at a value's ends.
+        spans += [span for secret in sorted(hit) for span in self._plainly(text, secret)]
         return _Look(spans, parts)
 
     def _seen(self, batch: Sequence[Reading]) -> Iterator[Hit | Found]:
@@ -177,11 +186,19 @@ class Known:
             yield from self._signs.look([with_signs(reading) for reading in batch if not reading.is_noise])
 
     def _plain(self, text: bytes) -> Iterator[Span]:
-        for index, at, _ in self._middles.find_matches_as_indexes(text, overlapping=True):
+        for which, at, _ in self._middles.find_matches_as_indexes(text, overlapping=True):
+            index = self._unsure[which]
             value = self._values[index]
             start = at - _middle_at(value)
             if start >= 0 and text.startswith(value, start):
                 yield Span(start, start + len(value), self._secrets[index].id)
+
+    def _plainly(self, text: bytes, secret: int) -> Iterator[Span]:
+        value = self._values[secret]
+        start = text.find(value)
+        while start >= 0:
+            yield Span(start, start + len(value), self._secrets[secret].id)
+            start = text.find(value, start + 1)
 
     def _batches(self, text: bytes, unsearchable: list[Span]) -> Iterator[Sequence[Reading]]:
         """The readings of a text, as many as are searched at once. What cannot be read is put on the list."""
@@ -220,6 +237,14 @@ def _needles_of(value: str) -> _Needles:
     if made is None:
         made = _made[value] = _Needles(needles(value) if check_value(value) is None else ())
     return made
+
+
+def _find_it_plain(its: Iterable[Needle], value: bytes) -> bool:
+    """Whether one of them is all the letters of the value as it is, which then is found wherever it stands."""
+    letters = plain_reading(value).letters
+    return any(
+        needle.letters == letters and needle.sure and bool(needle.spelling) for needle in its if not needle.has_signs
+    )
 
 
 def _beginnings(search: Search) -> tuple[list[bytes], frozenset[bytes]]:

@@ -75,15 +75,13 @@ class Kept:
 
     @cached_property
     def _places(self) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
-        return np.flatnonzero(_keeps(self._dropped)[np.frombuffer(self._source, dtype=np.uint8)])
+        return np.frombuffer(self._source.translate(_keeps(self._dropped)), dtype=np.bool_).nonzero()[0]
 
 
 @cache
-def _keeps(dropped: bytes) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def _keeps(dropped: bytes) -> bytes:
     """For each byte, whether it is kept. Few different bytes are ever dropped together."""
-    keeps = np.ones(256, dtype=np.bool_)
-    keeps[list(dropped)] = False
-    return keeps
+    return bytes(byte not in dropped for byte in range(256))
 
 
 class Rewritten:
