@@ -7,7 +7,7 @@ base64, which is noise. What a text can make this cost is bounded; one that woul
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from fieldstone.redact.encodings import ALIGNMENTS, from_base64, from_hex, inflated, readable, with_gzip
@@ -42,16 +42,16 @@ _MARKUP: Final = (
 # The same where it was spaced, turned around or rotated with the rest: tags that say nothing, and what a link leaves.
 _TAG_NAMES: Final = (b"wbr", b"br", b"b", b"i", b"u", b"s", b"em", b"strong", b"code", b"span", b"p", b"a", b"li")
 _TAG: Final = re.compile(rb"</?(?i:%b)/?>|\]\(#?\)" % b"|".join(_TAG_NAMES))
-# How they look before that is undone. Each begins with a byte that is found fast.
-_SPACED_TAG: Final = (re.compile(rb"</?(?i:%b)/?>" % b"|".join(_TAG_NAMES)), re.compile(rb"\]\(#?\)"))
-_TURNED_TAG: Final = (
-    re.compile(rb">/?(?i:%b)/?<" % b"|".join([name[::-1] for name in _TAG_NAMES])),
-    re.compile(rb"\)#?\(\]"),
-)
-_ROTATED_TAG: Final = (
-    re.compile(rb"</?(?i:%b)/?>" % b"|".join([name.translate(ROT13) for name in _TAG_NAMES])),
-    _SPACED_TAG[1],
-)
+# How they look before that is undone, by a sign that they have. Each begins with a byte that is found fast.
+_SPACED_TAG: Final = {b"<": re.compile(rb"</?(?i:%b)/?>" % b"|".join(_TAG_NAMES)), b"]": re.compile(rb"\]\(#?\)")}
+_TURNED_TAG: Final = {
+    b"<": re.compile(rb">/?(?i:%b)/?<" % b"|".join([name[::-1] for name in _TAG_NAMES])),
+    b"]": re.compile(rb"\)#?\(\]"),
+}
+_ROTATED_TAG: Final = {
+    b"<": re.compile(rb"</?(?i:%b)/?>" % b"|".join([name.translate(ROT13) for name in _TAG_NAMES])),
+    b"]": _SPACED_TAG[b"]"],
+}
 _NO_TAG: Final = bytes(byte for byte in range(128) if byte not in _ALPHANUMERIC + b"<>/[]()#%&;=\\+")
 
 
@@ -150,26 +150,31 @@ def _without_markup(plain: View) -> Iterator[View]:
 
 
 def _without_rearranged_tags(plain: View) -> Iterator[View]:
-    if b"<" not in plain.data and b"]" not in plain.data:
+    # Rearranged they are of the same signs.
+    signs = [sign for sign, closing in ((b"<", b">"), (b"]", b"(")) if sign in plain.data and closing in plain.data]
+    if not signs:
         return
     tight = plain.kept(None, _NO_TAG)
-    if _has_one(_SPACED_TAG, tight):
+    if _has_one(_SPACED_TAG, signs, tight):
         yield tight.rewritten(_TAG, b"")
-    if _has_one(_TURNED_TAG, tight):
+    if _has_one(_TURNED_TAG, signs, tight):
         yield tight.backwards().rewritten(_TAG, b"")
-    if _has_one(_ROTATED_TAG, tight):
+    if _has_one(_ROTATED_TAG, signs, tight):
         yield tight.translated(ROT13).rewritten(_TAG, b"")
 
 
-def _has_one(tags: Iterable[re.Pattern[bytes]], view: View) -> bool:
-    return any(tag.search(view.data) for tag in tags)
+def _has_one(tags: Mapping[bytes, re.Pattern[bytes]], signs: Iterable[bytes], view: View) -> bool:
+    return any(tags[sign].search(view.data) for sign in signs)
 
 
 def _decoded(plain: View, views: deque[View]) -> Iterator[Reading]:
-    may_be = may_hold_base64(plain)
-    in_a_run = may_be and has_run(plain)
-    # Base64 that is broken up was the last thing done to a text.
-    for noise in from_base64(plain, in_a_run=in_a_run) if in_a_run or (may_be and not plain.depth) else ():
+    if plain.depth:
+        # Base64 that is broken up was the last thing done to a text: here only a run is decoded.
+        may_be = in_a_run = has_run(plain) and may_hold_base64(plain)
+    else:
+        may_be = may_hold_base64(plain)
+        in_a_run = may_be and has_run(plain)
+    for noise in from_base64(plain, in_a_run=in_a_run) if may_be else ():
         yield _noise(noise)
         views.extend(readable(noise, in_a_run=in_a_run, pieces=ALIGNMENTS))
         if in_a_run:
