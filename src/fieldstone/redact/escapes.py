@@ -36,7 +36,8 @@ _ANY: Final = _by_sign(
     rb"&(?:\#[xX]?HH|[A-Za-z]{2,31};)",
     rb"=HH[^=]{0,2}=HH[^=]{0,2}=HH",
 )
-EQUALS_MIN: Final = 3
+# The last of these in any arrangement. Most equals signs are of code, or end base64.
+_NEAR_EQUALS: Final = re.compile(rb"=[^=]{2,4}=[^=]{2,4}=")
 # What makes a text worth resolving. An equals sign and two digits stand in code, too.
 _WORTH: Final = _by_sign(
     rb"%u?HH",
@@ -53,10 +54,8 @@ _NUMBERS: Final = {
     }.items()
 }
 _ANY_NUMBER: Final = re.compile(b"|".join([number.pattern for number in _NUMBERS.values()]))
-# Each begins with a byte that is found fast.
-_IS_NUMBER: Final = {
-    sign: re.compile(each.replace(b"H", _HEX)) for sign, each in ((b"0", rb"0[xX]HH"), (b"+", rb"\+(?<=[uU]\+)H{4}"))
-}
+# Whether there is one. Each begins with a byte that is found fast.
+_IS_NUMBER: Final = {b"0": _NUMBERS[b"0"], b"+": re.compile(rb"\+(?<=[uU]\+)H{4}".replace(b"H", _HEX))}
 # A line that goes on, in the middle of another escape perhaps.
 _SOFT_BREAK: Final = re.compile(rb"[=\\][ \t]*\r?\n[ \t>]*")
 _IS_SOFT_BREAK: Final = tuple(map(re.compile, (rb"=[ \t]*\r?\n", rb"\\[ \t]*\r?\n")))
@@ -103,11 +102,13 @@ def unescaped(view: View) -> Iterator[View]:
 def rearranged(view: View) -> Iterator[View]:
     """The same where the escapes themselves were spaced, turned around or rotated."""
     signs = _signs(view.data)
-    if view.data.count(b"=") < EQUALS_MIN:
-        signs = [sign for sign in signs if sign != b"="]
     if not signs:
         return
     tight = view.data.translate(None, _BETWEEN)
+    if b"=" in signs and not _NEAR_EQUALS.search(tight):
+        signs.remove(b"=")
+    if not signs:
+        return
     if len(tight) < len(view.data) and any(_count(sign, tight) != _count(sign, view.data) for sign in signs):
         yield from _resolved(view.kept(None, _BETWEEN))
     # A view is made of what is there: most texts have no such escape.
