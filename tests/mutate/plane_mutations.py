@@ -227,7 +227,7 @@ STREAMS: Final = (
     Mutation(
         "stream-known-beginnings",
         "the search for the beginnings of known secrets",
-        "planes/openings.py",
+        "redact/openings.py",
         "_, trail = harness.clean_after(Trail(), [near])",
         "return",
         (NOT_SHOWN,),
@@ -235,7 +235,7 @@ STREAMS: Final = (
     Mutation(
         "stream-token-beginnings",
         "the search for the beginnings of tokens",
-        "planes/openings.py",
+        "redact/openings.py",
         "        *_of_literals(literals, text),\n",
         "",
         (NOT_SHOWN,),
@@ -243,7 +243,7 @@ STREAMS: Final = (
     Mutation(
         "stream-announced",
         "the search for secrets that are announced by words",
-        "planes/openings.py",
+        "redact/openings.py",
         "        *_of_what_is_said(text),\n",
         "",
         (f"{DELTAS}::test_a_password_that_is_announced_is_held_back_from_its_first_letter",),

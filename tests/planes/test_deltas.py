@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from msgspec import json
 
 from fieldstone.core.streams import StreamEvent
-from fieldstone.planes.openings import literal_beginnings
 from fieldstone.planes.pages import HELD_MS
 from fieldstone.planes.snapshots import take_snapshot
 from fieldstone.planes.trails import StreamTrail, follow
+from fieldstone.redact.openings import literal_beginnings
 from tests.planes.events import call, delta, error, file, finished, reasoning, result, started, user
 from tests.planes.scene import Scene
 from tests.planes.transport import HARNESS, KNOWN, STREAM, shown_text, stored_texts, streams_of

@@ -53,3 +53,15 @@ def test_a_run_is_of_mixed_letters_without_a_gap_or_in_lines() -> None:
     assert has_run(whole(f"{run[:12]}\n{run[12:24]}\n".encode()))
     assert not has_run(whole(f"see {run[: RUN_MIN - 2]}".encode()))
     assert not has_run(whole(b"a_name_that_is_longer_than_most and/also/a/path/to/it"))
+
+
+def test_a_few_letters_by_themselves_are_no_base64_unless_they_are_near_each_other() -> None:
+    far = "A plan is a list of what we do and of what we leave for later. "
+    assert not may_hold_base64(whole((far * 4).encode()))
+    assert may_hold_base64(whole(f"{far} It is q, w, t and r.".encode()))
+
+
+def test_digits_of_base_16_are_no_base64_in_whatever_groups_they_stand() -> None:
+    data = bytes(range(64))
+    for text in (data.hex(), data.hex(" "), data.hex(":", 2)):
+        assert not may_hold_base64(whole(text.encode()))

@@ -73,6 +73,14 @@ def test_a_secret_cut_over_the_texts_of_one_unit_is_taken_out_of_them(third: lis
         assert VALUE[:HALF] not in "".join(group.texts) or VALUE[HALF:] not in "".join(group.texts)
 
 
+def test_a_part_that_is_said_twice_in_one_disguise_is_taken_out_twice() -> None:
+    """What the two are decoded to is the same, and is read once. Their first letter is left of another group."""
+    part = "w" + in_base64(", ".join(hex(byte) for byte in VALUE[HALF:].encode()) + ", ")
+    [group] = HARNESS.clean_groups([[VALUE[:HALF], f"{part}/{part}"]])
+    assert group.found == ("vault-a",)
+    assert not any(part[at : at + 12] in text for text in group.texts for at in range(8, len(part) - 12))
+
+
 def test_parts_in_different_units_of_a_batch_have_nothing_to_do_with_each_other() -> None:
     groups = [[VALUE[:HALF]], [VALUE[HALF:]]]
     assert [group.found for group in HARNESS.clean_groups(groups)] == [(), ()]

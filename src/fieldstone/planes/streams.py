@@ -37,7 +37,6 @@ from fieldstone.core.streams import (
 )
 from fieldstone.planes.below_floor import rewrite_below_floor, text_below_floor
 from fieldstone.planes.compaction import HOLD_PREFIX, Compactor, StreamCompaction
-from fieldstone.planes.openings import Literals, literal_beginnings
 from fieldstone.planes.pages import EventPage, RowPage, page_after, rows_after, shown_events
 from fieldstone.planes.runs import refuse_deleted, touch_run
 from fieldstone.planes.snapshots import Snapshot, shown, state_in
@@ -65,6 +64,7 @@ from fieldstone.ports.planes import (
 )
 from fieldstone.ports.world import Clock
 from fieldstone.redact import Harness
+from fieldstone.redact.openings import Literals, literal_beginnings
 from fieldstone.retrieval.reading import timestamp
 
 TRAILS_MAX: Final = 1_000  # streams whose last text is in memory; others are read back from the store

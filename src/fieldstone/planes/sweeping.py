@@ -16,7 +16,6 @@ from fieldstone.core.streams import REASONING, TEXT_DELTA, StreamEvent
 from fieldstone.planes.below_floor import rewrite_below_floor, text_below_floor
 from fieldstone.planes.compaction import KEPT_PLACE_VERSION
 from fieldstone.planes.messages import decode_state, go_on_from
-from fieldstone.planes.openings import Literals
 from fieldstone.planes.snapshots import snapshot_of, state_in
 from fieldstone.planes.streams import KINDS, Streams, drop_snapshots_from
 from fieldstone.planes.trails import (
@@ -31,6 +30,7 @@ from fieldstone.planes.trails import (
 )
 from fieldstone.ports.planes import EventRow, MessageRow, PlaneStore, ReadTables, SnapshotRow, StreamRow, Tables
 from fieldstone.redact import Harness
+from fieldstone.redact.openings import Literals
 
 EVENTS_AT_ONCE: Final = 500
 MESSAGES_AT_ONCE: Final = 200

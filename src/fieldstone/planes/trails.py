@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 from fieldstone.core.errors import InvalidPayload
 from fieldstone.core.streams import REASONING, TEXT_DELTA, StreamEvent
 from fieldstone.core.text import CleanText
-from fieldstone.planes.openings import TOKEN, Literals, goes_on, opening
 from fieldstone.redact import Harness
+from fieldstone.redact.openings import TOKEN, Literals, goes_on, opening
 
 DELTAS: Final = {TEXT_DELTA: "delta", REASONING: "text"}  # the kinds that stream a text, and where it stands
 

@@ -1,63 +1,66 @@
 """Escapes of one character at a time: percent signs, backslashes, HTML entities, quoted-printable."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from html.entities import html5
 from typing import Final
 
 from fieldstone.redact.views import View
 
 _HEX: Final = rb"[0-9A-Fa-f]"
-# All begin with one of four signs, so that the search goes fast from sign to sign.
-_ESCAPE: Final = re.compile(
-    rb"""
-      %(?P<percent>HH)
-    | %u(?P<percent_u>H{4})
-    | \\\\{0,7}(?: [xX](?P<byte>HH) | [xX]\{(?P<byte_braced>H{1,6})\}
-         | [uU](?P<high>[Dd][89ABab]HH)\\{1,8}[uU](?P<low>[Dd][C-Fc-f]HH)
-         | [uU](?P<long>00(?:0H|10)H{4}) | [uU](?P<unicode>H{4}) | [uU]\{(?P<braced>H{1,6})\}
-         | (?P<octal>[0-3][0-7]{2}) | (?P<letter>[nrtbfav0]) | (?P<line>\r?\n) )
-    | &(?: \#(?P<decimal>[0-9]{1,7});? | \#[xX](?P<hex>H{1,6});? | (?P<name>[A-Za-z]{2,31}[0-9]{0,2});? )
-    | =(?: (?P<quoted>HH) | (?P<soft>[ \t]*\r?\n) )
-    """.replace(b"H", _HEX),
-    re.VERBOSE,
-)
 
 
 def _by_sign(percent: bytes, backslash: bytes, ampersand: bytes, equals: bytes) -> dict[bytes, re.Pattern[bytes]]:
     """A pattern for each sign, which it begins with: one for all four would step through the text byte by byte."""
     patterns = {b"%": percent, b"\\": backslash, b"&": ampersand, b"=": equals}
-    return {sign: re.compile(pattern.replace(b"H", _HEX)) for sign, pattern in patterns.items()}
+    return {sign: re.compile(pattern.replace(b"H", _HEX), re.VERBOSE) for sign, pattern in patterns.items()}
 
 
+_ESCAPES: Final = _by_sign(
+    rb"%(?: (?P<percent>HH) | u(?P<percent_u>H{4}) )",
+    rb"""
+      \\\\{0,7}(?: [xX](?P<byte>HH) | [xX]\{(?P<byte_braced>H{1,6})\}
+         | [uU](?P<high>[Dd][89ABab]HH)\\{1,8}[uU](?P<low>[Dd][C-Fc-f]HH)
+         | [uU](?P<long>00(?:0H|10)H{4}) | [uU](?P<unicode>H{4}) | [uU]\{(?P<braced>H{1,6})\}
+         | (?P<octal>[0-3][0-7]{2}) | (?P<letter>[nrtbfav0]) | (?P<line>\r?\n) )
+    """,
+    rb"&(?: \#(?P<decimal>[0-9]{1,7});? | \#[xX](?P<hex>H{1,6});? | (?P<name>[A-Za-z]{2,31}[0-9]{0,2});? )",
+    rb"=(?: (?P<quoted>HH) | (?P<soft>[ \t]*\r?\n) )",
+)
 # Escapes that stand for any character at all. In a text that was rearranged nothing else is looked for: there the lone
 # backslash would be seen in every line of code.
 _ANY: Final = _by_sign(
     rb"%u?HH",
     rb"\\\\{0,7}(?:[xX]\{?HH|[uU]\{?HH|[0-3][0-7]{2})",
-    rb"&(?:#[xX]?HH|[A-Za-z]{2,31};)",
+    rb"&(?:\#[xX]?HH|[A-Za-z]{2,31};)",
     rb"=HH[^=]{0,2}=HH[^=]{0,2}=HH",
 )
+# The last of these in any arrangement. Most equals signs are of code, or end base64.
+_NEAR_EQUALS: Final = re.compile(rb"=[^=]{2,4}=[^=]{2,4}=")
 # What makes a text worth resolving. An equals sign and two digits stand in code, too.
 _WORTH: Final = _by_sign(
     rb"%u?HH",
     rb"\\\\{0,7}[xXuU0-3nrtbfav]",
-    rb"&(?:#|[A-Za-z]{2,31};)",
+    rb"&(?:\#|[A-Za-z]{2,31};)",
     rb"=(?:3D|20|[C-F][0-9A-F]=[89AB][0-9A-F]|HH[^=]{0,2}=HH)",
 )
 # Numbers of bytes and characters: 0x73, 0x65; U+0073. In tight text only what stands before it tells where it ends.
-_NUMBER: Final = re.compile(
-    rb"0[xX](?P<number>HH)(?=0[xX]|[^0-9A-Fa-f]|\Z)|(?<=0[xX]HH)0[xX](?P<last_number>HH)|[uU]\+(?P<point>H{4,6})".replace(
-        b"H", _HEX
-    )
-)
-# Each begins with a byte that is found fast.
-_IS_NUMBER: Final = tuple(re.compile(each.replace(b"H", _HEX)) for each in (rb"0[xX]HH", rb"\+(?<=[uU]\+)H{4}"))
+_NUMBERS: Final = {
+    sign: re.compile(number.replace(b"H", _HEX))
+    for sign, number in {
+        b"0": rb"0[xX](?:(?P<number>HH)(?=0[xX]|[^0-9A-Fa-f]|\Z)|(?P<last_number>HH)(?<=0[xX]HH0[xX]HH))",
+        b"+": rb"[uU]\+(?P<point>H{4,6})",
+    }.items()
+}
+_ANY_NUMBER: Final = re.compile(b"|".join([number.pattern for number in _NUMBERS.values()]))
+# Whether there is one. Each begins with a byte that is found fast.
+_IS_NUMBER: Final = {b"0": _NUMBERS[b"0"], b"+": re.compile(rb"\+(?<=[uU]\+)H{4}".replace(b"H", _HEX))}
 # A line that goes on, in the middle of another escape perhaps.
 _SOFT_BREAK: Final = re.compile(rb"[=\\][ \t]*\r?\n[ \t>]*")
 _IS_SOFT_BREAK: Final = tuple(map(re.compile, (rb"=[ \t]*\r?\n", rb"\\[ \t]*\r?\n")))
 # The sign of another escape, itself escaped as signs are in a pattern or in a shell.
-_ESCAPED_SIGNS: Final = (b"\\&", b"\\%", b"\\=")
+_ESCAPED_SIGN: Final = re.compile(rb"\\[&%=]")
 _BACKSLASH: Final = re.compile(rb"\\(?=[&%=#;])")
 _BYTES: Final = frozenset({"percent", "byte", "octal", "quoted", "number", "last_number"})
 _NOTHING: Final = frozenset({"line", "soft"})
@@ -80,18 +83,20 @@ def unescaped(view: View) -> Iterator[View]:
     """The text with its escapes resolved."""
     data = view.data
     if b"+" in data or (b"0" in data and (b"x" in data or b"X" in data)):
-        tight = view.kept(None, _BETWEEN)
-        if any(number.search(tight.data) for number in _IS_NUMBER):
-            yield tight.rewritten(_NUMBER, _meant, deeper=True)
+        tight = data.translate(None, _BETWEEN)
+        met = [sign for sign, number in _IS_NUMBER.items() if number.search(tight)]
+        if met:
+            number = _NUMBERS[met[0]] if len(met) == 1 else _ANY_NUMBER
+            yield view.kept(None, _BETWEEN).rewritten(number, _meant, deeper=True)
     signs = _signs(data)
     if not signs:
         return
-    if b"\\" in signs and any(sign in data for sign in _ESCAPED_SIGNS):
+    if b"\\" in signs and _ESCAPED_SIGN.search(data):
         yield view.rewritten(_BACKSLASH, b"", deeper=True)
     if any(soft_break.search(data) for soft_break in _IS_SOFT_BREAK):
         yield view.rewritten(_SOFT_BREAK, b"", deeper=True)
     if any(_WORTH[sign].search(data) for sign in signs):
-        yield view.rewritten(_ESCAPE, _meant, deeper=True)
+        yield from _resolved(view)
 
 
 def rearranged(view: View) -> Iterator[View]:
@@ -99,20 +104,43 @@ def rearranged(view: View) -> Iterator[View]:
     signs = _signs(view.data)
     if not signs:
         return
-    tight = view.kept(None, _BETWEEN)
-    if len(tight.data) < len(view.data) and any(_count(sign, tight) != _count(sign, view) for sign in signs):
-        yield tight.rewritten(_ESCAPE, _meant, deeper=True)
-    for other in (tight.backwards(), tight.translated(ROT13)):
-        if other.data != tight.data and any(_ANY[sign].search(other.data) for sign in signs):
-            yield other.rewritten(_ESCAPE, _meant, deeper=True)
+    tight = view.data.translate(None, _BETWEEN)
+    if b"=" in signs and not _NEAR_EQUALS.search(tight):
+        signs.remove(b"=")
+    if not signs:
+        return
+    if len(tight) < len(view.data) and any(_count(sign, tight) != _count(sign, view.data) for sign in signs):
+        yield from _resolved(view.kept(None, _BETWEEN))
+    # A view is made of what is there: most texts have no such escape.
+    if _has_any(signs, tight[::-1]):
+        yield from _resolved(view.kept(None, _BETWEEN).backwards())
+    rotated = tight.translate(ROT13)
+    if rotated != tight and _has_any(signs, rotated):
+        yield from _resolved(view.kept(ROT13, _BETWEEN))
+
+
+def _resolved(view: View) -> Iterator[View]:
+    """With what the escapes stand for. Only those are looked for that are there: of one sign they are found fast."""
+    signs = tuple(sign for sign, escape in _ESCAPES.items() if escape.search(view.data))
+    if signs:
+        yield view.rewritten(_escape(signs), _meant, deeper=True)
+
+
+@cache
+def _escape(signs: tuple[bytes, ...]) -> re.Pattern[bytes]:
+    return re.compile(b"|".join([_ESCAPES[sign].pattern for sign in signs]), re.VERBOSE)
 
 
 def _signs(data: bytes) -> list[bytes]:
     return [sign for sign in _ANY if sign in data]
 
 
-def _count(sign: bytes, view: View) -> int:
-    return len(_ANY[sign].findall(view.data))
+def _has_any(signs: Iterable[bytes], data: bytes) -> bool:
+    return any(_ANY[sign].search(data) for sign in signs)
+
+
+def _count(sign: bytes, data: bytes) -> int:
+    return len(_ANY[sign].findall(data))
 
 
 def _meant(found: re.Match[bytes]) -> bytes:

@@ -31,13 +31,11 @@ class Key(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Letters `first` to `last` of a secret, and where they stand in the text."""
+    """Letters `first` to `last` of a secret."""
 
     key: Key
     first: int
     last: int
-    start: int
-    end: int
 
     @property
     def is_most(self) -> bool:

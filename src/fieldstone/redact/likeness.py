@@ -6,6 +6,7 @@ this is about one that was disguised before.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
@@ -17,14 +18,15 @@ RUN_MIN: Final = 20
 # Of base64, one letter in this many at least is a digit; or else a capital, and another one is none.
 MIXED_SHARE: Final = 8
 # Where there is one change there are many: not all of them are to be listed.
-CHANGES_WITHIN: Final = 256
-# So many letters by themselves may be base64 that is spaced, and so many pairs or threes in a row, too.
+CHANGES_WITHIN: Final = 128
+# So many letters by themselves, within so many bytes, may be base64 that is spaced: any English text has a few, far
+# from each other. And so many pairs or threes in a row, too.
 SINGLES_MIN: Final = 4
+SINGLES_WITHIN: Final = 48
 GROUPS_MIN: Final = 5
 
 _SMALL: Final = b"abcdefghijklmnopqrstuvwxyz"
 _ALPHANUMERIC: Final = _SMALL.upper() + _SMALL + b"0123456789"
-_LETTERS_ONLY: Final = bytes(byte if byte in _ALPHANUMERIC + b"+/-_" else ord(" ") for byte in range(256))
 # The kinds of letters in base64. Digits of base 16 are kinds by themselves: next to each other they are no sign of it.
 _KIND_OF: Final = {b"0": b"0123456789", b"H": b"ABCDEF", b"h": b"abcdef", b"A": _SMALL[6:].upper(), b"a": _SMALL[6:]}
 _KINDS: Final = bytes(
@@ -46,10 +48,11 @@ _CHANGES: Final = BytesAhoCorasick(
     Implementation.DFA,
 )
 _ALPHANUMERIC_CLASS: Final = bytes(ord("x") if byte in _ALPHANUMERIC else ord(" ") for byte in range(256))
-_LETTER_CLASS: Final = bytes(ord("x") if byte != ord(" ") else byte for byte in _LETTERS_ONLY)
+_LETTER_CLASS: Final = bytes(ord("x") if byte in _ALPHANUMERIC + b"+/-_" else ord(" ") for byte in range(256))
 _RUN: Final = b"x" * RUN_MIN
-_GROUPS: Final = BytesAhoCorasick(
-    [gap.join([group] * GROUPS_MIN) + b" " for group in (b" xx", b" xxx") for gap in (b"", b" ", b"  ")],
+# The first of them is a letter by itself.
+_PIECES: Final = BytesAhoCorasick(
+    [b" x ", *(gap.join([group] * GROUPS_MIN) + b" " for group in (b" xx", b" xxx") for gap in (b"", b" ", b"  "))],
     MatchKind.Standard,
     Implementation.DFA,
 )
@@ -64,31 +67,59 @@ _HEX_ONLY: Final = re.compile(rb"[0-9a-f-]+|[0-9A-F-]+")
 
 def may_hold_base64(view: View) -> bool:
     """Whether letters change their kind somewhere as they do in base64, and hardly in words, names and numbers."""
-    if _changes(view.data):
-        return True
-    letters = view.data.translate(_ALPHANUMERIC_CLASS)
-    return letters.count(b" x ") >= SINGLES_MIN or bool(_GROUPS.find_matches_as_indexes(letters))
+    kinds = view.data.translate(_KINDS)
+    if b"a" not in kinds and b"A" not in kinds:
+        return False  # it is all digits, of base 16 at most
+    return _changes(kinds) or _is_in_pieces(view.data)
 
 
 def has_run(view: View) -> bool:
     """Whether base64 stands in it unbroken, or in lines of its own, as whoever encodes a text leaves it."""
-    # A substring search tells fast that there is none.
-    if _RUN in view.data.translate(_LETTER_CLASS):
-        runs = view.data.translate(_LETTERS_ONLY).split()
-        # A sign may be a letter, or stand between the letters: their kinds change all the same.
-        if any(_is_mixed(run) and _changes(run.translate(None, _SIGNS)) for run in runs if len(run) >= RUN_MIN):
-            return True
+    # A sign may be a letter, or stand between the letters: their kinds change all the same.
+    if any(_is_mixed(run) and _changes(run.translate(_KINDS, _SIGNS)) for run in _runs(view.data)):
+        return True
     return any(_is_mixed(found[1]) for found in _LINES.finditer(view.data))
 
 
-def _changes(data: bytes) -> bool:
-    kinds = data.translate(_KINDS)
-    starts = range(0, len(kinds), CHANGES_WITHIN)
-    return any(_CHANGES.find_matches_as_indexes(kinds[start : start + CHANGES_WITHIN + 2]) for start in starts)
+def _runs(data: bytes) -> Iterator[bytes]:
+    """From one to the next by substring searches: most words are too short, and are not looked at."""
+    letters = data.translate(_LETTER_CLASS) + b" "
+    start = letters.find(_RUN)
+    while start >= 0:
+        end = letters.find(b" ", start)
+        yield data[start:end]
+        start = letters.find(_RUN, end)
+
+
+def _changes(kinds: bytes) -> bool:
+    start, size = 0, CHANGES_WITHIN
+    while start < len(kinds):
+        if _CHANGES.find_matches_as_indexes(kinds[start : start + size + 2]):
+            return True
+        # Where there was none so far there are few.
+        start, size = start + size, 2 * size
+    return False
+
+
+def _is_in_pieces(data: bytes) -> bool:
+    """Whether letters stand by themselves, or by twos or threes, as those of base64 that is spaced."""
+    letters = data.translate(_ALPHANUMERIC_CLASS)
+    # Where there is one group there are many: a look at the beginning may save the list of all of them.
+    found = _PIECES.find_matches_as_indexes(letters[:CHANGES_WITHIN], overlapping=True)
+    if len(letters) > CHANGES_WITHIN and not any(which for which, _, _ in found):
+        found = _PIECES.find_matches_as_indexes(letters, overlapping=True)
+    if any(which for which, _, _ in found):
+        return True
+    singles = [start for _, start, _ in found]
+    return any(last - first <= SINGLES_WITHIN for first, last in zip(singles, singles[SINGLES_MIN - 1 :], strict=False))
 
 
 def _is_mixed(run: bytes) -> bool:
-    """Names and paths are of small letters or of capitals for the most part, and base64 is not."""
+    """Names and paths are of small letters or of capitals for the most part, and base64 is not, from its beginning."""
+    return _is_mixed_all_over(run[:CHANGES_WITHIN]) or (len(run) > CHANGES_WITHIN and _is_mixed_all_over(run))
+
+
+def _is_mixed_all_over(run: bytes) -> bool:
     if _HEX_ONLY.fullmatch(run):
         return False
     digits = len(run.translate(None, _NOT_DIGIT))

@@ -6,7 +6,7 @@ merely looks alike (a Cyrillic letter for a Latin one) is in no table there, so 
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import cached_property
 from typing import Final
 
@@ -38,17 +38,18 @@ def canonical(view: View, case: Case = str) -> View:
     return view.read(plain.encode("utf-8"), _Spelled(view.data, case))
 
 
-def has_other_letters(text: bytes) -> bool:
-    """Whether a character of another kind stands for a letter in it, and not only a dash or a quotation mark."""
-    return any(_PLAIN[str][ord(other)].isalnum() for other in _others(text))
+def has_other_letters(others: Set[str]) -> bool:
+    """Whether one of these characters stands for a letter, and not only for a dash or a quotation mark."""
+    return any(_PLAIN[str][ord(other)].isalnum() for other in others)
 
 
-def has_lookalikes(text: bytes) -> bool:
-    """Whether a letter of another alphabet looks like one of ours in it."""
-    return any(other in _ALIKE and other.isalpha() for other in _others(text))
+def has_lookalikes(others: Set[str]) -> bool:
+    """Whether one of these letters of another alphabet looks like one of ours."""
+    return any(other in _ALIKE and other.isalpha() for other in others)
 
 
-def _others(text: bytes) -> set[str]:
+def others(text: bytes) -> Set[str]:
+    """The characters of a text that are not in ASCII."""
     return set("".join(_OTHERS.findall(text.decode("utf-8", "surrogateescape"))))
 
 

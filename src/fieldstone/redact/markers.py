@@ -5,7 +5,7 @@ searched, and the name inside a marker that is not our own is searched as a text
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 # A name longer than this is no name; the brackets are then plain text, which is searched like any other.
@@ -48,6 +48,14 @@ def markers(text: bytes) -> Iterator[Marker]:
 def blanked(text: bytes) -> bytes:
     """The text with its markers blanked out, every other byte in its place."""
     return _OURS.sub(lambda found: _blank(found.end() - found.start()), text)
+
+
+def without(text: bytes, ranges: Iterable[tuple[int, int]]) -> bytes:
+    """The text with these ranges blanked out in the same way."""
+    left = bytearray(text)
+    for start, end in ranges:
+        left[start:end] = _blank(end - start)
+    return bytes(left)
 
 
 def _blank(length: int) -> bytes:

@@ -7,14 +7,14 @@ base64, which is noise. What a text can make this cost is bounded; one that woul
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from fieldstone.redact.encodings import ALIGNMENTS, from_base64, from_hex, inflated, readable, with_gzip
 from fieldstone.redact.escapes import ROT13, rearranged, unescaped
 from fieldstone.redact.likeness import has_run, may_hold_base64
-from fieldstone.redact.lookalikes import canonical, has_lookalikes, has_other_letters
-from fieldstone.redact.views import Kept, Origin, View, whole
+from fieldstone.redact.lookalikes import canonical, has_lookalikes, has_other_letters, others
+from fieldstone.redact.views import Kept, View, whole
 
 # Encodings on top of each other that are taken off.
 DEPTH_MAX: Final = 3
@@ -37,12 +37,21 @@ _WHITE_SPACE: Final = bytes(range(0x21)) + b"\x7f"
 _MARKUP: Final = (
     (re.compile(rb"</?[A-Za-z!][^<>]{0,100}>"), b""),
     (re.compile(rb"\]\([^()\s]{0,200}\)"), b""),
-    (re.compile(rb"\n[ \t>*|-]{0,8}[0-9]{1,3}[.)][ \t]"), b"\n"),
+    (re.compile(rb"\n[ \t>*|-]{0,8}+[0-9]{1,3}+[.)][ \t]"), b"\n"),
 )
 # The same where it was spaced, turned around or rotated with the rest: tags that say nothing, and what a link leaves.
-_TAG: Final = re.compile(rb"</?(?i:w?br|b|i|u|s|em|strong|code|span|p|a|li)/?>|\]\(#?\)")
-_TAG_SIGNS: Final = (b"<", b"]")
-_TIGHT_SIGNS: Final = (b"<", b"](", b"(]")
+_TAG_NAMES: Final = (b"wbr", b"br", b"b", b"i", b"u", b"s", b"em", b"strong", b"code", b"span", b"p", b"a", b"li")
+_TAG: Final = re.compile(rb"</?(?i:%b)/?>|\]\(#?\)" % b"|".join(_TAG_NAMES))
+# How they look before that is undone, by a sign that they have. Each begins with a byte that is found fast.
+_SPACED_TAG: Final = {b"<": re.compile(rb"</?(?i:%b)/?>" % b"|".join(_TAG_NAMES)), b"]": re.compile(rb"\]\(#?\)")}
+_TURNED_TAG: Final = {
+    b"<": re.compile(rb">/?(?i:%b)/?<" % b"|".join([name[::-1] for name in _TAG_NAMES])),
+    b"]": re.compile(rb"\)#?\(\]"),
+}
+_ROTATED_TAG: Final = {
+    b"<": re.compile(rb"</?(?i:%b)/?>" % b"|".join([name.translate(ROT13) for name in _TAG_NAMES])),
+    b"]": _SPACED_TAG[b"]"],
+}
 _NO_TAG: Final = bytes(byte for byte in range(128) if byte not in _ALPHANUMERIC + b"<>/[]()#%&;=\\+")
 
 
@@ -51,7 +60,7 @@ class Reading(NamedTuple):
 
     view: View
     letters: bytes
-    places: Origin
+    places: Kept
     is_noise: bool = False
 
 
@@ -123,9 +132,10 @@ def _plain(view: View) -> View:
 
 def _of_other_letters(view: View) -> Iterator[Reading]:
     """Rotation leaves other letters as they are, and a change of case makes new look-alikes: both are undone first."""
-    if has_other_letters(view.data):
+    met = others(view.data)
+    if has_other_letters(met):
         yield _text(canonical(view.translated(ROT13)))
-    if has_lookalikes(view.data):
+    if has_lookalikes(met):
         yield _text(canonical(view, str.lower))
         yield _text(canonical(view, str.upper))
 
@@ -140,20 +150,31 @@ def _without_markup(plain: View) -> Iterator[View]:
 
 
 def _without_rearranged_tags(plain: View) -> Iterator[View]:
-    if any(sign in plain.data for sign in _TAG_SIGNS):
-        tight = plain.kept(None, _NO_TAG)
-        if not any(sign in tight.data for sign in _TIGHT_SIGNS):
-            return
-        for other in (tight, tight.backwards(), tight.translated(ROT13)):
-            if _TAG.search(other.data):
-                yield other.rewritten(_TAG, b"")
+    # Rearranged they are of the same signs.
+    signs = [sign for sign, closing in ((b"<", b">"), (b"]", b"(")) if sign in plain.data and closing in plain.data]
+    if not signs:
+        return
+    tight = plain.kept(None, _NO_TAG)
+    if _has_one(_SPACED_TAG, signs, tight):
+        yield tight.rewritten(_TAG, b"")
+    if _has_one(_TURNED_TAG, signs, tight):
+        yield tight.backwards().rewritten(_TAG, b"")
+    if _has_one(_ROTATED_TAG, signs, tight):
+        yield tight.translated(ROT13).rewritten(_TAG, b"")
+
+
+def _has_one(tags: Mapping[bytes, re.Pattern[bytes]], signs: Iterable[bytes], view: View) -> bool:
+    return any(tags[sign].search(view.data) for sign in signs)
 
 
 def _decoded(plain: View, views: deque[View]) -> Iterator[Reading]:
-    may_be = may_hold_base64(plain)
-    in_a_run = may_be and has_run(plain)
-    # Base64 that is broken up was the last thing done to a text.
-    for noise in from_base64(plain, in_a_run=in_a_run) if in_a_run or (may_be and not plain.depth) else ():
+    if plain.depth:
+        # Base64 that is broken up was the last thing done to a text: here only a run is decoded.
+        may_be = in_a_run = has_run(plain) and may_hold_base64(plain)
+    else:
+        may_be = may_hold_base64(plain)
+        in_a_run = may_be and has_run(plain)
+    for noise in from_base64(plain, in_a_run=in_a_run) if may_be else ():
         yield _noise(noise)
         views.extend(readable(noise, in_a_run=in_a_run, pieces=ALIGNMENTS))
         if in_a_run:

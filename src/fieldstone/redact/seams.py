@@ -70,10 +70,7 @@ def _words(known: Known, texts: Sequence[bytes]) -> frozenset[bytes]:
 
 
 def _taken_out(known: Known, text: bytes, secrets: set[Key], most: Sequence[Part]) -> list[Span]:
-    if not secrets:
-        return []
-    parts = [*known.parts(text), *known.rests(most, text)]
-    return [Span(part.start, part.end, part.key.secret_id) for part in parts if part.key in secrets]
+    return known.part_spans(text, most, secrets) if secrets else []
 
 
 def _across(

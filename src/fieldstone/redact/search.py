@@ -12,13 +12,17 @@ from fieldstone.redact.fragments import LETTERS_MIN, REST_LETTERS, Key, Part, le
 from fieldstone.redact.needles import Needle
 from fieldstone.redact.readings import Reading, squeezed
 
-# The automaton knows a few letters of a needle and the rest is compared, so that it stays in the processor's cache.
-ANCHOR_LETTERS: Final = 6
-# Of a needle that is also found in part, every second of these: any LETTERS_MIN letters hold one of them. Of a long
-# needle fewer, so that about an eighth of it holds one.
+# The automaton knows a few letters of a needle and the rest is compared, so that it stays in the processor's cache. Of
+# a needle that is also found in part, every second group of them: any LETTERS_MIN letters hold one. Of a long needle
+# fewer, so that about an eighth of it holds one.
 GRAM_LETTERS: Final = LETTERS_MIN - 1
 STRIDE_MIN: Final = 2
 STRIDES_PER_NEEDLE: Final = 8
+# Of all patterns together. The automaton takes about 400 bytes for each.
+FEW_BYTES: Final = 1100
+# A digit behind a letter, at best behind one that is no digit of base 16.
+_KINDS: Final = bytes.maketrans(b"0123456789abcdefghijklmnopqrstuvwxyz", b"0" * 10 + b"h" * 6 + b"a" * 20)
+_UNUSUAL_PAIRS: Final = (b"a0", b"h0", b"0a", b"0")
 # Between the letters of two readings: in no needle.
 BREAK: Final = b"\n"
 # Signs that may stand between a secret's letters and those before and behind it.
@@ -26,7 +30,9 @@ SIGNS_MAX: Final = 64
 
 
 def automaton(patterns: Sequence[bytes]) -> BytesAhoCorasick:
-    return BytesAhoCorasick(patterns, MatchKind.Standard, Implementation.ContiguousNFA)
+    """Of few patterns, one that takes more memory and half the time."""
+    few = sum(map(len, patterns)) <= FEW_BYTES
+    return BytesAhoCorasick(patterns, MatchKind.Standard, Implementation.DFA if few else Implementation.ContiguousNFA)
 
 
 class _Match(NamedTuple):
@@ -47,6 +53,18 @@ class Hit(NamedTuple):
     packed: bool
 
 
+class Found(NamedTuple):
+    """A part of a secret, and its letters in a reading. Where that is in the text is worked out when it is asked."""
+
+    part: Part
+    reading: Reading
+    start: int
+    end: int
+
+    def place(self) -> tuple[int, int]:
+        return self.reading.view.origin(*self.reading.places(self.start, self.end))
+
+
 class Search:
     def __init__(self, needles: Iterable[tuple[int, Needle]], ids: Sequence[str]) -> None:
         """Each needle with the number of its secret."""
@@ -64,16 +82,19 @@ class Search:
 
     def whole(self, letters: bytes) -> Iterator[tuple[int, int, int]]:
         """The secrets that the letters alone are sure to be, each with its place in them."""
-        for match in self._matches(letters, whole_only=True):
-            if self.needles[match.which].sure:
-                yield self._secrets[match.which], match.shift, match.shift + match.last
+        for which, first, last, shift in self._matches(letters, whole_only=True):
+            if self.needles[which].sure:
+                yield self._secrets[which], shift + first, shift + last
 
-    def look(self, readings: Sequence[Reading], parts: list[Part]) -> Iterator[Hit]:
-        """The needles of the readings, all at once. What is there in part is put on the list."""
-        begins = list(accumulate((len(reading.letters) + len(BREAK) for reading in readings), initial=0))
-        for match in self._matches(BREAK.join([reading.letters for reading in readings]), whole_only=False):
-            at = bisect_right(begins, match.shift + match.first) - 1
-            yield from self._seen(readings[at], match._replace(shift=match.shift - begins[at]), parts)
+    def look(self, readings: Sequence[Reading]) -> Iterator[Hit | Found]:
+        """The needles of the readings, all at once, whole or in part."""
+        begins: list[int] = []
+        for which, first, last, shift in self._matches(BREAK.join([reading.letters for reading in readings])):
+            begins = begins or list(accumulate((len(reading.letters) + len(BREAK) for reading in readings), initial=0))
+            at = bisect_right(begins, shift + first) - 1
+            seen = self._seen(readings[at], _Match(which, first, last, shift - begins[at]))
+            if seen:
+                yield seen
 
     def ends(self, words: Iterable[bytes]) -> frozenset[bytes]:
         """The words that could be the short rest of a secret."""
@@ -85,9 +106,9 @@ class Search:
             letters = self.needles[self._by_key[most.key]].letters
             for first, last in left_out(most):
                 if letters[first:last] in words:
-                    yield Part(most.key, first, last, 0, 0)
+                    yield Part(most.key, first, last)
 
-    def rests(self, most: Part, reading: Reading) -> Iterator[Part]:
+    def rests(self, most: Part, reading: Reading) -> Iterator[Found]:
         """The rests that this part leaves out, where they stand by themselves."""
         if most.key not in self._by_key:
             return
@@ -97,19 +118,20 @@ class Search:
             for start in _places(letters[first:last], reading.letters):
                 match = _Match(which, first, last, start - first)
                 if most.key.has_signs or _stands_alone(reading, match):
-                    yield self._part(reading, match)
+                    yield self._found(reading, match)
 
-    def _seen(self, reading: Reading, match: _Match, parts: list[Part]) -> Iterator[Hit]:
+    def _seen(self, reading: Reading, match: _Match) -> Hit | Found | None:
         needle = self.needles[match.which]
-        if match.last - match.first == len(needle.letters):
-            place = _place(reading, needle, match.shift, match.shift + match.last)
-            if place:
-                secret = self._secrets[match.which]
-                yield Hit(secret, *reading.view.origin(*place), reading.view.packed or not needle.spelling)
-        elif _counts(reading, needle, match):
-            parts.append(self._part(reading, match))
+        if match.last - match.first < len(needle.letters):
+            return self._found(reading, match) if _counts(reading, needle, match) else None
+        place = _place(reading, needle, match.shift, match.shift + match.last)
+        if place is None:
+            return None
+        secret = self._secrets[match.which]
+        return Hit(secret, *reading.view.origin(*place), reading.view.packed or not needle.spelling)
 
-    def _matches(self, letters: bytes, *, whole_only: bool) -> Iterator[_Match]:
+    def _matches(self, letters: bytes, *, whole_only: bool = False) -> Iterator[tuple[int, int, int, int]]:
+        """As in _Match, and as plain numbers: most come to nothing."""
         done: dict[tuple[int, int], int] = {}
         for index, start, end in self._automaton.find_matches_as_indexes(letters, overlapping=True):
             which, at, before, after = self._grams[index]
@@ -127,11 +149,11 @@ class Search:
             else:
                 first, last = _extended(letters, start, end, needle.letters, at)
             done[which, shift] = shift + last
-            yield _Match(which, first, last, shift)
+            yield which, first, last, shift
 
-    def _part(self, reading: Reading, match: _Match) -> Part:
-        place = reading.view.origin(*reading.places(match.shift + match.first, match.shift + match.last))
-        return Part(self._keys[match.which], match.first, match.last, *place)
+    def _found(self, reading: Reading, match: _Match) -> Found:
+        part = Part(self._keys[match.which], match.first, match.last)
+        return Found(part, reading, match.shift + match.first, match.shift + match.last)
 
 
 def _keys(owned: Iterable[tuple[int, Needle]], ids: Sequence[str]) -> Iterator[Key]:
@@ -151,7 +173,8 @@ def _grams(needle: Needle) -> Iterator[tuple[int, bytes, bytes, bytes]]:
     there are none, the gram may be all."""
     letters = needle.letters
     if not _is_found_in_part(needle):
-        yield 0, letters[:ANCHOR_LETTERS], b"", letters[ANCHOR_LETTERS : ANCHOR_LETTERS + 1]
+        at = _unusual(letters)
+        yield at, letters[at : at + GRAM_LETTERS], letters[max(0, at - 1) : at], letters[at + GRAM_LETTERS :][:1]
         return
     yield 0, letters[:GRAM_LETTERS], b"", b""
     last = len(letters) - GRAM_LETTERS
@@ -159,6 +182,16 @@ def _grams(needle: Needle) -> Iterator[tuple[int, bytes, bytes, bytes]]:
     for at in sorted({*range(stride, last + 1, stride), last}):
         end = at + GRAM_LETTERS
         yield at, letters[at:end], letters[at - 1 : at], letters[end : end + 1]
+
+
+def _unusual(letters: bytes) -> int:
+    """Where letters begin that few texts have: the automaton goes no further than the first of them in most words."""
+    kinds = letters.translate(_KINDS)
+    for pair in _UNUSUAL_PAIRS:
+        at = kinds.find(pair, 0, len(kinds) - GRAM_LETTERS + len(pair))
+        if at >= 0:
+            return at
+    return 0
 
 
 def _ends(letters: bytes) -> Iterator[bytes]:
@@ -187,14 +220,7 @@ def _counts(reading: Reading, needle: Needle, match: _Match) -> bool:
 
 
 def _stands_alone(reading: Reading, match: _Match) -> bool:
-    return _is_gap(reading, match.shift + match.first) and _is_gap(reading, match.shift + match.last)
-
-
-def _is_gap(reading: Reading, at: int) -> bool:
-    """Whether something else stands in the text before this letter."""
-    if at in {0, len(reading.letters)}:
-        return True
-    return reading.places(at - 1, at)[1] < reading.places(at, at + 1)[0]
+    return reading.places.has_gap(match.shift + match.first) and reading.places.has_gap(match.shift + match.last)
 
 
 def _places(part: bytes, letters: bytes) -> Iterator[int]:

@@ -7,7 +7,7 @@ these again. Most views are searched and thrown away, so the way back to the tex
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -69,11 +69,19 @@ class Kept:
     def __call__(self, start: int, end: int) -> tuple[int, int]:
         return int(self._places[start]), int(self._places[end - 1]) + 1
 
+    def has_gap(self, at: int) -> bool:
+        """Whether something was dropped before this byte, or it is where all begins or ends."""
+        return at in {0, len(self._places)} or bool(self._places[at] - self._places[at - 1] > 1)
+
     @cached_property
     def _places(self) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
-        keeps = np.ones(256, dtype=np.bool_)
-        keeps[list(self._dropped)] = False
-        return np.flatnonzero(keeps[np.frombuffer(self._source, dtype=np.uint8)])
+        return np.frombuffer(self._source.translate(_keeps(self._dropped)), dtype=np.bool_).nonzero()[0]
+
+
+@cache
+def _keeps(dropped: bytes) -> bytes:
+    """For each byte, whether it is kept. Few different bytes are ever dropped together."""
+    return bytes(byte not in dropped for byte in range(256))
 
 
 class Rewritten:

@@ -9,9 +9,10 @@ from typing import Final
 
 from kingfisher_sdk.rules import Rules
 
-from fieldstone.redact import Harness, Trail
+from fieldstone.redact.harness import Harness
 from fieldstone.redact.prefixes import literal_prefixes
 from fieldstone.redact.readings import plain_reading, with_signs
+from fieldstone.redact.seams import Trail
 
 CHARACTERS_MIN: Final = 4  # fewer begin too many words
 LITERAL_MIN: Final = 3
