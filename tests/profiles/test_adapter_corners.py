@@ -8,6 +8,7 @@ import pytest
 
 from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.core.errors import Forbidden, InvalidPayload
+from fieldstone.field.compacting import Compacting
 from fieldstone.field.condensing import Condensing
 from fieldstone.field.field import LocalField
 from fieldstone.ports.store import Commit
@@ -142,6 +143,26 @@ async def test_an_entry_that_is_on_disk_and_not_yet_acknowledged_breaks_no_compa
     assert event.payload["sourceCount"] in (2, 3)
     assert (await putting).content == "Meanwhile."
     await field.close()
+
+
+@requirement("openwop:compaction:changed-meanwhile")
+async def test_an_entry_that_is_deleted_while_a_memory_is_compacted_does_not_keep_the_others_from_it(
+    memory: MemoryAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await memory.seed("m", [SeedEntry(id=each, content=f"Stand {each} sells pears.") for each in "klm"])
+    synthesizing, times = Compacting._synthesizing, 0
+
+    async def deleted_meanwhile(*given: Any, **how: Any) -> Any:
+        nonlocal times
+        times += 1
+        if times == 1:
+            await memory.delete("m", "l")
+        return await synthesizing(*given, **how)
+
+    monkeypatch.setattr(Compacting, "_synthesizing", deleted_meanwhile)
+    [event] = await memory.compact("m", why="by hand", whole=True)
+    assert event.payload["sourceIds"] == ["k", "m"]
+    assert times == 2
 
 
 @requirement("openwop:distillation:replaced-meanwhile")

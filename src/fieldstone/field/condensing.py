@@ -23,7 +23,7 @@ from fieldstone.field.entries import Entries, KeptEntry
 from fieldstone.field.putting import NewEntry
 from fieldstone.field.sight import Sight
 from fieldstone.field.state import FieldState
-from fieldstone.field.synthesis import HOLDS_A_SECRET
+from fieldstone.field.synthesis import CHANGED_MEANWHILE, HOLDS_A_SECRET
 from fieldstone.field.writer import Writer
 from fieldstone.ports.summarizer import Distillate, Original
 from fieldstone.ports.tokens import TokenCounter
@@ -32,6 +32,7 @@ from fieldstone.ports.world import Ids
 
 # A memory whose compaction names all of its sources keeps its audit whole: above, OpenWOP lets them be counted only.
 GROUP_ENTRIES: Final = 100
+MOST_TRIES: Final = 3  # where an entry was deleted, replaced or disputed while the others were read
 
 
 class Archived(Struct, frozen=True):
@@ -90,9 +91,14 @@ class Condensing:
             output_bytes=output_bytes,
             deletes=deletes,
         )
-        compacted = await self._compactions.condense(asked, why)
-        _raise_if_a_secret_stayed(compacted)
-        return await self._told(compacted.synthesis_units or ())
+        made: Sequence[str] = ()
+        for _ in range(MOST_TRIES):
+            compacted = await self._compactions.condense(asked, why)
+            _raise_if_a_secret_stayed(compacted)
+            made = compacted.synthesis_units or ()
+            if made or not any(each.reason == CHANGED_MEANWHILE for each in compacted.skipped):
+                break
+        return await self._told(made)
 
     async def distil(
         self,

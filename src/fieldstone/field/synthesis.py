@@ -32,6 +32,7 @@ from fieldstone.ports.world import Ids
 MOST_NAMED_SOURCES: Final = 100  # as OpenWOP has it: above, they are counted
 PROVENANCE_TAG: Final = "compacted-from:"
 MOST_TAGS: Final = 100  # of its sources', on a synthesis: the ones that come first
+CHANGED_MEANWHILE: Final = "it changed meanwhile"
 HOLDS_A_SECRET: Final = "its synthesis holds a secret"
 
 
@@ -88,7 +89,7 @@ class Synthesizing:
         self._archives = archives  # False: the originals are archived already, and get another synthesis
         self.unit = 0
         self.unit_id = ""
-        self.stays = "it changed meanwhile"  # why its units are still there, where they are
+        self.stays = CHANGED_MEANWHILE  # why its units are still there, where they are
         self.entry = 0
 
     @property
