@@ -108,8 +108,8 @@ async def test_a_row_that_changes_after_its_copy_was_made_stays_with_its_change(
 ) -> None:
     copy = store.cold_units.copy
 
-    async def copy_and_change(rows: Mapping[int, bytes]) -> None:
-        await copy(rows)
+    async def copy_and_change(rows: Mapping[int, bytes], head: int) -> None:
+        await copy(rows, head)
         monkeypatch.setattr(store.cold_units, "copy", copy)
         await _apply(store, SetUnitStatus(3, "superseded"), RestoreUnits((4,)), MarkEcho(5, 1))
 
@@ -122,7 +122,7 @@ async def test_a_row_that_changes_after_its_copy_was_made_stays_with_its_change(
 
 @pytest.mark.parametrize("changed", [True, False])
 async def test_of_a_row_in_both_places_the_hot_one_counts(store: SqliteStore, path: Path, changed: bool) -> None:
-    await store.cold_units.copy(_packed(await store.views.scan_units(after=0, limit=50)))  # and there it was cut off
+    await store.cold_units.copy(_packed(await store.views.scan_units(after=0, limit=50)), 0)  # and there it was cut off
     if changed:
         await _apply(store, SetUnitStatus(7, "retracted"))
     before = await store.views.checksum()
@@ -255,6 +255,32 @@ async def test_rows_of_a_newer_cold_file_that_this_store_never_moved_count_for_n
     await back.close()
 
 
+@pytest.mark.parametrize("older", ["the cold file", "the store"])
+async def test_a_row_of_another_time_than_the_store_is_told_though_it_lies_where_it_should(
+    store: SqliteStore, path: Path, tmp_path: Path, older: str
+) -> None:
+    await store.commit(Commit(entries=entries(1)))
+    await _moved(store)
+    file = cold_path(path) if older == "the cold file" else path
+    await store.close()
+    kept = shutil.copy(file, tmp_path / "kept")
+    again = SqliteStore.open(path, KEY)
+    assert await again.has_every_view()
+    change = [SetUnitStatus(7, "retracted"), PurgeUnits((8,), 2)]
+    await again.commit(Commit(entries=entries(2)[1:], changes=change))
+    assert await _moved(again) == len(change)
+    await again.close()
+    shutil.copy(kept, file)  # as from a backup
+    mixed = SqliteStore.open(path, KEY)
+    assert not await mixed.has_every_view()
+    await mixed.replace_views(_all_changes())
+    await _moved(mixed)
+    await mixed.close()
+    mended = SqliteStore.open(path, KEY)
+    assert await mended.has_every_view()
+    await mended.close()
+
+
 async def test_a_cold_file_from_before_rows_were_moved_takes_them(store: SqliteStore, path: Path) -> None:
     await store.cold.put([text(1)])
     before = await store.views.checksum()
@@ -304,7 +330,7 @@ async def _compare(path: Path, steps: list[tuple[str, list[int]]], limit: int) -
             await sqlite.move_units(limit=len(chosen) * 5, at_once=step == "move")
         elif step == "copy only":
             rows = (await sqlite.views.units(chosen)).values()
-            await sqlite.cold_units.copy(_packed(row for row in rows if row.archived_epoch is not None))
+            await sqlite.cold_units.copy(_packed(row for row in rows if row.archived_epoch is not None), 0)
         else:
             await sqlite.replace_views(_batches(made, done[len(made) :]))
         assert await sqlite.views.checksum() == await memory.views.checksum()

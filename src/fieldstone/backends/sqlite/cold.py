@@ -30,7 +30,8 @@ from fieldstone.ports.log import StoredText
 from fieldstone.ports.store import StoreTooNew
 from fieldstone.ports.text_index import Document, Postings
 
-SCHEMA: Final = ("cold.sql", "cold_units.sql", "cold_vectors.sql")  # each brings a file from one version to the next
+# Each brings a file from one version to the next.
+SCHEMA: Final = ("cold.sql", "cold_units.sql", "cold_vectors.sql", "cold_anchors.sql")
 SCHEMA_VERSION: Final = len(SCHEMA)
 BLOCK_BITS: Final = 6  # 64 seqs: 7 kB packed, unpacked in 80 µs for the sake of one of them
 READ_BLOCKS: Final = 32

@@ -15,6 +15,7 @@ from msgspec import msgpack
 
 from fieldstone.backends.sqlite.cold import PACKING_LEVEL, SqliteColdFile, sign
 from fieldstone.backends.sqlite.log import SQL, Span
+from fieldstone.backends.sqlite.text_index import HashAt
 from fieldstone.core.limits import DEFAULT_AUTHORITY
 from fieldstone.core.vocabulary import Mode, UnitStatus
 from fieldstone.ports.views import UnitRow
@@ -24,6 +25,8 @@ BLOCK_MASK: Final = (1 << BLOCK_BITS) - 1
 BITS_BYTES: Final = (1 << BLOCK_BITS) // 8
 READ_BLOCKS: Final = 32
 STEM_CHARS: Final = 20  # of an id: the time it was made, and enough to tell all but a few apart
+
+COPIED: Final = "copied"  # the store's mark: its log's end when rows that are counted on were last copied
 
 MISSING: Final = "rows of archived units are missing: rebuild the views"
 DAMAGED: Final = "a block of archived units is damaged: rebuild the views"
@@ -45,16 +48,18 @@ class ColdUnits:
     """`moved` says whose rows are here and not in the store. It may name too many while a transaction is under way, and
     never too few: whoever reads looks into the store first, and a row that is there counts."""
 
-    def __init__(self, file: SqliteColdFile, near: apsw.Connection, span: Span, owner: bytes) -> None:
+    def __init__(self, file: SqliteColdFile, near: apsw.Connection, span: Span, owner: bytes, hash_at: HashAt) -> None:
         self._file = file
         self._near = near
         self._span = span
         self._owner = owner
+        self._hash_at = hash_at
+        self._copied_at = 0  # the log's end when rows were last copied
         self._came_back = False  # something, since `moved` was read
         self.moved = self._named_all()
         self._copied = self._there()
-        # Whether all that the store counts on is here: the file may be lost, or an older one.
-        self.is_whole = all(units & ~self._copied.get(block, 0) == 0 for block, units in self.moved.items())
+        # Whether all that the store counts on is here, as it was last: the file may be lost, or one of the two older.
+        self.is_whole = not self.moved or (self._has_all() and self._is_of_this_log())
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -103,12 +108,14 @@ class ColdUnits:
 
     # --- moving ------------------------------------------------------------------------------------------------------
 
-    async def copy(self, rows: Mapping[int, bytes]) -> None:
-        """On disk when it returns."""
+    async def copy(self, rows: Mapping[int, bytes], head: int) -> None:
+        """On disk when it returns. `head`: the log's end when they were read."""
         copied: Bits = {}
+        anchor = (self._span.stream_no, head, self._hash_at(head))
 
         def merge(writer: apsw.Connection) -> None:
             sign(writer, self._span, self._owner)
+            writer.execute("INSERT OR REPLACE INTO unit_anchors (stream_no, position, anchor) VALUES (?, ?, ?)", anchor)
             for block, seqs in groupby(sorted(rows), lambda seq: seq >> BLOCK_BITS):
                 part = {seq: _ROW.decode(rows[seq]) for seq in seqs}
                 ids = ((_stem(row.id), self._span.base | seq) for seq, row in part.items())
@@ -117,6 +124,7 @@ class ColdUnits:
 
         await self._file.write(merge)
         self._copied |= copied
+        self._copied_at = head
 
     def leave(self, writer: apsw.Connection, rows: Mapping[int, bytes]) -> None:
         """In the store's transaction: rows that are what they were when they were copied leave its table."""
@@ -125,6 +133,7 @@ class ColdUnits:
         writer.execute(SQL["drop_units"], (self._span.positions(same),))
         for block, units in _bits_of(same).items():
             self._name(writer, block, self._named(writer, block) | units)
+        writer.execute(SQL["set_mark"], (self._span.stream_no, COPIED, self._copied_at))
 
     def bring_back(self, writer: apsw.Connection, seqs: Iterable[int]) -> None:
         """In the store's transaction: those of these that are here are rows of its table again."""
@@ -177,6 +186,20 @@ class ColdUnits:
         query = "SELECT position & 0xffffffff, units FROM unit_blocks WHERE position BETWEEN ? AND ?"
         rows: list[Any] = near.execute(query, (self._span.base, self._span.end)).fetchall()
         return _bits(rows)
+
+    def _has_all(self) -> bool:
+        return all(units & ~self._copied.get(block, 0) == 0 for block, units in self.moved.items())
+
+    def _is_of_this_log(self) -> bool:
+        """A row that came back, changed and went again lies where it lay: only the log tells an older one apart."""
+        near, stream_no = self._file.near(), self._span.stream_no
+        counted_on: int = self._near.execute(SQL["get_mark"], (stream_no, COPIED)).get or 0
+        query = "SELECT position, anchor FROM unit_anchors WHERE stream_no = ?"
+        found: tuple[int, bytes | None] | None = None if near is None else near.execute(query, (stream_no,)).get
+        if found is None:
+            return counted_on == 0  # copied before there were anchors
+        position, anchor = found
+        return position >= counted_on and self._hash_at(position) == anchor
 
     def _read(self, connection: apsw.Connection | None, seqs: Iterable[int]) -> Rows:
         wanted = sorted({seq for seq in seqs if self._is_moved(seq)})

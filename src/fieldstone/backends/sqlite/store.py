@@ -101,7 +101,7 @@ class SqliteStore:
         self.log = SqliteLog(self._near, self._span)
         self.cold = SqliteCold(cold, self._span, self.digest_key, self._hash_at)
         self.texts = SqliteContent(self._near, self._span, self.cold)
-        self.cold_units = ColdUnits(cold, self._near, self._span, self.cold.owner)
+        self.cold_units = ColdUnits(cold, self._near, self._span, self.cold.owner, self._hash_at)
         self._moving = asyncio.Lock()
         self._leaving: dict[int, bytes] = {}  # rows whose copies are on disk, and which are still in the table
         self._left: Sequence[int] = ()  # of these, with the transaction under way
@@ -154,12 +154,11 @@ class SqliteStore:
     async def move_units(self, *, limit: int, at_once: bool = True) -> int:
         async with self._moving:
             await self._leave_all()
-            found = self._near.execute(SQL["archived_units"], (self._span.base, self._span.end, limit))
-            rows = {row[0]: packed_row(row) for row in found}
+            rows, head = self._archived(limit)
             if not rows:
                 await self.cold_units.tidy()
                 return 0
-            await self.cold_units.copy(rows)
+            await self.cold_units.copy(rows, head)
             self.cold_units.expect(rows)
             self._leaving |= rows
             if at_once:
@@ -202,6 +201,17 @@ class SqliteStore:
             return
         with self._room.for_everyday(writer):
             self._insert_rows(writer, commit)
+
+    def _archived(self, limit: int) -> tuple[dict[int, bytes], int]:
+        """Rows that are still to be moved, and the log's end: of one state, though another thread may be committing."""
+        self._near.execute("BEGIN")
+        try:
+            found = self._near.execute(SQL["archived_units"], (self._span.base, self._span.end, limit))
+            rows = {row[0]: packed_row(row) for row in found}
+            head, _ = self._near.execute(SQL["read_head"], (self._span.stream_no,)).get
+        finally:
+            self._near.execute("END")
+        return rows, head
 
     async def _leave_all(self) -> None:
         while self._leaving:
