@@ -8,7 +8,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from fieldstone.backends.sqlite.cold import cold_path
+from fieldstone.backends.sqlite.cold_units import ColdUnits
 from fieldstone.backends.sqlite.store import SqliteStore
+from fieldstone.core.errors import StorageFull
 from fieldstone.core.replies import Compacted
 from fieldstone.core.requests import Compact, CompactFilter, Message
 from fieldstone.core.vocabulary import Strategy
@@ -110,6 +112,29 @@ async def test_without_its_cold_file_a_field_opens_with_rows_built_again_from_th
     assert await field._store.views.checksum() == checksum
     assert _hot_rows(path) == 1
     await field.close()
+
+
+async def test_a_field_opens_without_room_for_the_rows_that_are_still_to_move(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    field, units = await _filled(path)
+    await _compacted(field, "archive")
+    await field.send(retract("ada", units[3]))
+    await field.close()
+
+    async def no_room(*_: object) -> None:
+        raise StorageFull
+
+    with monkeypatch.context() as full, capture_logs() as told:
+        full.setattr(ColdUnits, "copy", no_room)
+        field = await opened(store=SqliteStore.open(path, KEY))
+    assert [line["log_level"] for line in told if "no room to move rows" in line["event"]] == ["warning"]
+    assert _hot_rows(path) == 2
+    assert (await field.unit(units[3])).status == "retracted"
+    assert await _found(field, include_archived=True) == {*units} - {units[3]}
+    await field.close()
+    await (await opened(store=SqliteStore.open(path, KEY))).close()
+    assert _hot_rows(path) == 1
 
 
 async def _filled(path: Path) -> tuple[LocalField, list[str]]:

@@ -266,7 +266,7 @@ async def test_a_row_of_another_time_than_the_store_is_told_though_it_lies_where
     kept = shutil.copy(file, tmp_path / "kept")
     again = SqliteStore.open(path, KEY)
     assert await again.has_every_view()
-    change = [SetUnitStatus(7, "retracted"), PurgeUnits((8,), 2)]
+    change: list[Change] = [SetUnitStatus(7, "retracted"), PurgeUnits((8,), 2)]
     await again.commit(Commit(entries=entries(2)[1:], changes=change))
     assert await _moved(again) == len(change)
     await again.close()

@@ -8,6 +8,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+import structlog
+
+from fieldstone.core.errors import StorageFull
 from fieldstone.core.events import UnitsArchived, UnitsPurged, UnitsRestored, UnitTexts, decode_entry, decode_texts
 from fieldstone.ports.store import Store
 from fieldstone.ports.text_index import Document
@@ -16,6 +19,8 @@ from fieldstone.projections.text_follower import TextFollower, searchable
 COOLED: Final = "cooled"
 BATCH_ENTRIES: Final = 1_000
 MOVED_AT_ONCE: Final = 1_024  # rows: they share the way to the disk
+
+logger = structlog.get_logger("fieldstone.cold")
 
 
 class ColdFollower:
@@ -68,9 +73,15 @@ class ColdFollower:
             raise
 
     async def catch_up(self, head: int, purged: Callable[[UnitsPurged], Awaitable[None]]) -> None:
-        """`purged` does all that is left to do of a purge."""
+        """`purged` does all that is left to do of a purge.
+
+        Rows that have no room beside the store stay in it, and count there: whoever frees room needs the field open.
+        """
         await self._follow_log(head, purged)
-        await self.move_rows()
+        try:
+            await self.move_rows()
+        except StorageFull:
+            logger.warning("there is no room to move rows of archived units to: they stay where they are")
 
     async def _follow_log(self, head: int, purged: Callable[[UnitsPurged], Awaitable[None]]) -> None:
         if not await self._store.views.compactions():
