@@ -37,7 +37,7 @@ async def open_local(
     A `place` that is the field's alone is closed with it.
     """
     if not await store.has_every_view():
-        logger.warning("rows of archived units are missing beside the store: all views are built again from the log")
+        logger.warning("rows of archived units are missing beside the store, or of another time: views are built anew")
         await rebuild(store, Names(store.views, store.texts, store.digest_key).digest)
     state = await FieldState.load(store, cross_session=options.cross_session)
     field = LocalField(
