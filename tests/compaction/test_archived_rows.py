@@ -114,6 +114,7 @@ async def test_without_its_cold_file_a_field_opens_with_rows_built_again_from_th
     await field.close()
 
 
+@requirement("akashik:compact:archive-rows-no-room")
 async def test_a_field_opens_without_room_for_the_rows_that_are_still_to_move(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ from fieldstone.ports.views import (
 from fieldstone.testing import KEY
 from fieldstone.testing.rows import draft_row, entries, text, unit_row
 from tests.faults.disk import faulty_disk
+from tests.requirements import requirement
 
 UNITS: Final = 200
 ARCHIVED: Final = range(1, 151)
@@ -255,6 +256,7 @@ async def test_rows_of_a_newer_cold_file_that_this_store_never_moved_count_for_n
     await back.close()
 
 
+@requirement("akashik:compact:archive-rows-other-time")
 @pytest.mark.parametrize("older", ["the cold file", "the store"])
 async def test_a_row_of_another_time_than_the_store_is_told_though_it_lies_where_it_should(
     store: SqliteStore, path: Path, tmp_path: Path, older: str
