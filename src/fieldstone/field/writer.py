@@ -195,8 +195,10 @@ class Writer:
                     written = await self._write(group)
                 self._last_group_ms = self._clock.monotonic_ms()
                 self._complete_soon(group, written)
-                if not self._queue:
-                    await asyncio.sleep(0)  # who was answered comes back with the next request in this turn
+                if len(group) == 1 and not self._queue:
+                    # Whoever is alone comes back with the next request in this turn. Of many, the first one back would
+                    # be written by itself, and the others with the next group.
+                    await asyncio.sleep(0)
         finally:
             self._running = None
             self._start()  # where it broke: the others have their turn
