@@ -52,11 +52,11 @@ def test_the_rules_for_unknown_secrets_take_next_to_nothing_for_one() -> None:
 # --- the harmless texts ----------------------------------------------------------------------------------------------
 
 
-def harmless_texts(size_bytes: int) -> Iterator[str]:
+def harmless_texts(size_bytes: int, *, with_data: bool = True) -> Iterator[str]:
     """Prose, code, ids, hashes and data as agents note them, about 2 kB each, from what every machine with this project
     has. No text is twice the same."""
     chance = random.Random("harmless")
-    makers = itertools.cycle(MAKERS)
+    makers = itertools.cycle(MAKERS if with_data else PLAIN_MAKERS)
     while size_bytes > 0:
         text = next(makers)(chance)
         size_bytes -= len(text.encode())
@@ -137,6 +137,7 @@ MAKERS: tuple[Callable[[random.Random], str], ...] = (
     *(source_code, documentation, licence, prose, json_document, minified_code),
     *(ids, hashes, digests, image, attachment, packed, hex_dump, encoded_prose),
 )
+PLAIN_MAKERS = (source_code, minified_code, documentation, licence, prose, json_document, ids, hashes)
 
 
 def _quoted_printable(text: str) -> str:
