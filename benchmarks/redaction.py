@@ -125,7 +125,11 @@ def _measure_false_alarms(report: Report, harness: Harness) -> None:
 
 
 def _succeeded(harness: Harness, tried: Iterable[Attack]) -> list[Attack]:
-    return [attack for attack in tried if attack.succeeds(*harness.clean_groups([attack.texts])[0])]
+    def comes_through(attack: Attack) -> bool:
+        [group] = harness.clean_groups([attack.texts])
+        return attack.succeeds(group.texts, group.found)
+
+    return list(filter(comes_through, tried))
 
 
 def _times_ms(harness: Harness, texts: Sequence[str]) -> list[float]:

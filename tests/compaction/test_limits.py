@@ -18,10 +18,12 @@ limits = st.none() | st.integers(0, NOW)
 def units(at_epochs: list[int], status: UnitStatus = "active") -> Snapshot:
     """One at each of these epochs, recorded in this order: the entries have the numbers 1, 2, 3 …"""
     columns = UnitColumns()
-    for seq, epoch in enumerate(at_epochs, 1):
-        columns.append(
+    columns.append(
+        [
             UnitRow(seq, f"mem-{seq}", "committed", "finding", status, epoch, 0, 1, 1, None, None, 0.5, None, None)
-        )
+            for seq, epoch in enumerate(at_epochs, 1)
+        ]
+    )
     return columns.snapshot(NOW)
 
 

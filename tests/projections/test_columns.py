@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.field.state import FieldState
 from fieldstone.ports.store import Commit
-from fieldstone.ports.views import Change, CommitUnit, MarkEcho, PutUnit, SetUnitStatus
+from fieldstone.ports.views import ArchiveUnits, Change, CommitUnit, MarkEcho, PutUnit, SetUnitStatus
 from fieldstone.projections.columns import NO_ROW, Snapshot, UnitColumns
 from fieldstone.testing import KEY
 from tests.retrieval.units import row
@@ -25,11 +25,12 @@ drawn_fields = st.fixed_dictionaries(
         "session": st.none() | st.integers(1, 2),
         "task": st.none() | st.integers(1, 2),
         "score": st.none() | st.sampled_from([0.0, 0.3, 1.0]),
-        "archived_epoch": st.none() | st.just(9),
     }
 )
 # What happens after each unit was recorded: to which unit, and what.
-drawn_events = st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["commit", "discard", "retract", "echo"])))
+drawn_events = st.lists(
+    st.tuples(st.integers(0, 30), st.sampled_from(["commit", "discard", "retract", "echo", "archive"]))
+)
 histories = st.lists(st.tuples(drawn_fields, drawn_events), max_size=15)
 
 
@@ -57,6 +58,8 @@ def changes_of(history: History) -> list[Change]:
                 changes.append(SetUnitStatus(committed[which % len(committed)], "retracted"))
             elif what == "echo" and committed:
                 changes.append(MarkEcho(committed[which % len(committed)], 1))
+            elif what == "archive" and committed:
+                changes.append(ArchiveUnits([committed[which % len(committed)]], 9))
     return changes
 
 
@@ -64,6 +67,12 @@ def followed(changes: Sequence[Change]) -> UnitColumns:
     columns = UnitColumns()
     for change in changes:
         columns.apply([change])
+    return columns
+
+
+def followed_at_once(changes: Sequence[Change]) -> UnitColumns:
+    columns = UnitColumns()
+    columns.apply(changes)
     return columns
 
 
@@ -92,6 +101,12 @@ async def test_columns_that_followed_every_change_are_those_that_are_read_back(h
     assert said(followed(changes).snapshot(0)) == said((await read_back(changes)).snapshot(0))
 
 
+@given(history=histories)
+def test_changes_of_one_group_lead_to_the_same_columns_as_one_by_one(history: History) -> None:
+    changes = changes_of(history)
+    assert said(followed_at_once(changes).snapshot(0)) == said(followed(changes).snapshot(0))
+
+
 @given(history=histories, more=histories)
 async def test_columns_that_were_read_back_go_on_as_if_they_had_followed_all_along(
     history: History, more: History
@@ -117,7 +132,7 @@ def test_neighbours_point_at_each_other_and_are_of_one_conversation(history: His
 def test_a_draft_has_no_neighbours_until_it_is_committed_and_then_comes_last() -> None:
     columns = UnitColumns()
     for seq, mode in enumerate(("committed", "draft", "committed"), start=1):
-        columns.append(row(seq, mode=mode, session=7))
+        columns.append([row(seq, mode=mode, session=7)])
     assert columns.snapshot(0).after.tolist() == [2, NO_ROW, NO_ROW]
     columns.apply([CommitUnit(2, 4, 4, None)])
     units = columns.snapshot(0)

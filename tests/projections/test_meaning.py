@@ -112,7 +112,7 @@ def test_a_neighbour_that_is_gone_is_no_neighbour_although_it_was_the_newest_row
 
 def test_a_neighbour_that_came_after_the_snapshot_is_passed_over() -> None:
     columns = UnitColumns()
-    columns.append(row(1, mode="draft", status="draft", session=7))
+    columns.append([row(1, mode="draft", status="draft", session=7)])
     before: Snapshot = columns.snapshot(1)
     columns.apply([PutUnit(row(2, session=7)), CommitUnit(1, 3, 3, None)])
     assert before.before.tolist() == [1], "the writer went on"

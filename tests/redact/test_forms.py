@@ -182,7 +182,11 @@ def _tried(form: str) -> list[tuple[Attack, CleanGroup]]:
 
 
 def _succeeded(tried: Iterable[Attack]) -> list[Attack]:
-    return [attack for attack in tried if attack.succeeds(*_harness().clean_groups([attack.texts])[0])]
+    def comes_through(attack: Attack) -> bool:
+        [group] = _harness().clean_groups([attack.texts])
+        return attack.succeeds(group.texts, group.found)
+
+    return list(filter(comes_through, tried))
 
 
 def _listed(succeeded: Sequence[Attack]) -> str:

@@ -130,7 +130,7 @@ def test_the_ids_of_a_group_are_those_of_its_own_secrets_each_once() -> None:
     plain, both, one = shared_harness().clean_groups(
         [["plain"], [secret, "plain", f"{other} {other}", secret], [other]]
     )
-    assert plain == (["plain"], ())
+    assert (plain.texts, plain.found) == (["plain"], ())
     assert both.found == ("fieldstone.password", "betterleaks.gitlab-pat")
     assert both.texts[1] == "plain"
     assert one.found == ("betterleaks.gitlab-pat",)

@@ -93,7 +93,7 @@ def test_a_part_by_itself_is_left_alone() -> None:
 def test_what_a_rule_took_out_of_the_first_part_does_not_hide_the_second() -> None:
     before, after = entries([f"It begins with {TOKEN[:30]}"], [f"{TOKEN[30:]} is the rest."])
     assert "fieldstone.github-token" in before.found
-    assert after == (["[REDACTED:token] is the rest."], ("token",))
+    assert (after.texts, after.found) == (["[REDACTED:token] is the rest."], ("token",))
 
 
 def test_a_secret_said_as_a_whole_does_not_make_secrets_of_its_words() -> None:

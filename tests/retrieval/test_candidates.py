@@ -85,10 +85,10 @@ def test_changes_of_a_unit_show_in_the_next_snapshot() -> None:
 def test_a_snapshot_keeps_its_size_while_units_are_added(more: int) -> None:
     columns = UnitColumns()
     for seq in range(1, FIRST_CAPACITY + 1):
-        columns.append(row(seq))
+        columns.append([row(seq)])
     before = columns.snapshot(FIRST_CAPACITY)
     for seq in range(FIRST_CAPACITY + 1, FIRST_CAPACITY + more + 1):
-        columns.append(row(seq, agent=9, type="decision"))
+        columns.append([row(seq, agent=9, type="decision")])
     assert before.size == len(before.seq) == FIRST_CAPACITY
     assert before.seq.tolist() == list(range(1, FIRST_CAPACITY + 1))
     after = columns.snapshot(FIRST_CAPACITY + more)

@@ -53,10 +53,10 @@ def test_what_several_matches_add_up_to_is_at_most_one() -> None:
 
 def test_a_neighbour_that_is_newer_than_the_snapshot_is_passed_over() -> None:
     columns = UnitColumns()
-    columns.append(row(1, session=7))
+    columns.append([row(1, session=7)])
     units = columns.snapshot(1)
-    columns.append(row(2, session=7))
-    columns.append(row(3, session=7))
+    columns.append([row(2, session=7)])
+    columns.append([row(3, session=7)])
     assert units.after.tolist() == [1], "the writer went on"
     assert around(units, {0: 1.0}) == [0]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fieldstone.ports.views import UnitRow
+from fieldstone.ports.views import MarkEcho, UnitRow
 from fieldstone.projections.columns import Snapshot, UnitColumns
 
 
@@ -29,6 +29,6 @@ def row(seq: int, **fields: Any) -> UnitRow:
 
 def snapshot(rows: Sequence[UnitRow], epoch: int | None = None) -> Snapshot:
     columns = UnitColumns()
-    for each in rows:
-        columns.append(each)
+    columns.append(rows)
+    columns.apply(MarkEcho(each.seq, each.echo_of) for each in rows if each.echo_of is not None)
     return columns.snapshot(max((each.epoch for each in rows), default=0) if epoch is None else epoch)

@@ -35,7 +35,7 @@ class Caller(Struct, frozen=True):
 
     def may_take(self, agent_id: str, credential: str | None) -> bool:
         """Whether an agent of this id that this credential registered is the caller's."""
-        if self.is_local:
+        if self.credential is None:  # the local operator
             return True
         if self.agents is not None and agent_id not in self.agents:
             return False

@@ -72,26 +72,25 @@ class Decided(Struct, frozen=True, gc=False):
     projected: TextBundle | None
 
 
-class Draft:
+class Draft(Struct, eq=False):
     """What one request decides, as long as it has not decided to the end."""
 
-    def __init__(self, desk: "Desk", first_seq: int, epoch: int, at_ms: int) -> None:
-        self._desk = desk
-        self._first_seq = first_seq
-        self._coined: dict[tuple[NameKind, str], int] = {}
-        self.epoch = epoch
-        self.at_ms = at_ms
-        self.events: list[Decided] = []
-        self.replaced: list[StoredText] = []
-        self.erased: list[int] = []  # texts that leave the store's hot part
-        self.makes_room = False  # it may use what is kept free for this on a full store
-        self.units: list[tuple[int, bool]] = []  # those that come with it, and whether they are new
+    desk: "Desk"
+    first_seq: int
+    epoch: int
+    at_ms: int
+    events: list[Decided] = []
+    coined: dict[tuple[NameKind, str], int] = {}
+    replaced: list[StoredText] = []
+    erased: list[int] = []  # texts that leave the store's hot part
+    makes_room: bool = False  # it may use what is kept free for this on a full store
+    units: list[tuple[int, bool]] = []  # those that come with it, and whether they are new
 
     def append(self, event: AnyEvent, texts: TextBundle | None = None, *, projected: TextBundle | None = None) -> int:
         """The number of the entry that this will be. `projected`: texts that views are made from, and that lie beside
         another entry."""
         self.events.append(Decided(event, texts, projected or texts))
-        seq = self._first_seq + len(self.events) - 1
+        seq = self.first_seq + len(self.events) - 1
         if isinstance(event, UnitRecorded):
             self.units.append((seq, True))
         elif isinstance(event, UnitCommitted):
@@ -100,14 +99,16 @@ class Draft:
 
     async def number_of(self, kind: NameKind, name: CleanText) -> int:
         """The number that stands for a name, coined if it is new."""
-        number = await self._desk.number(kind, name) or self._coined.get((kind, name))
+        number = self.desk.known_number(kind, name) or self.coined.get((kind, name))
         if number is None:
-            number = self._coined[kind, name] = self.append(NameCoined(of=kind), NameText(name))
+            number = await self.desk.number(kind, name)
+        if number is None:
+            number = self.coined[kind, name] = self.append(NameCoined(of=kind), NameText(name))
         return number
 
     def replace_text(self, seq: int, texts: TextBundle) -> str:
         """Another bundle takes the place of the one beside an entry. Its hash."""
-        stored, text_hash = self._desk.sealed(seq, texts)
+        stored, text_hash = self.desk.sealed(seq, texts)
         self.replaced.append(stored)
         return text_hash
 
@@ -122,7 +123,7 @@ class Desk:
         self._ids = ids
         self._at_ms = at_ms
         self._epoch_leap = epoch_leap
-        self._head = state.head
+        self._seq, self._hash = state.head
         self.epoch = state.epoch
         self._entries: list[StoredEntry] = []
         self._texts: list[StoredText] = []
@@ -176,9 +177,8 @@ class Desk:
         return unit.archived_epoch is None and unit.purged_seq is None and not self.is_guarded(unit.seq)
 
     def is_closed_to(self, session: int | None, agent: AgentFacts) -> bool:
-        if self._sessions is None or self._state.cross_session:
-            return session in self._state.hidden_from([agent.number])
-        return session in self._sessions.hidden_from([agent.number])
+        sessions = self._sessions or self._state.sessions
+        return not self._state.cross_session and sessions.is_closed_to(session, agent.number)
 
     def reply(self, key: bytes) -> RememberedReply | None:
         return self._replies.get(key) or self._known.get(key)
@@ -186,9 +186,12 @@ class Desk:
     def remember(self, reply: RememberedReply) -> None:
         self._replies[reply.key] = reply
 
+    def known_number(self, kind: NameKind, name: str) -> int | None:
+        """As far as it is in memory."""
+        return self._numbers.get((kind, name)) or self._state.names.cached_number(kind, name)
+
     async def number(self, kind: NameKind, name: str) -> int | None:
-        names = self._state.names
-        return self._numbers.get((kind, name)) or names.cached_number(kind, name) or await names.number(kind, name)
+        return self.known_number(kind, name) or await self._state.names.number(kind, name)
 
     async def unit(self, unit_id: str) -> UnitRow | None:
         seq = self._unit_seqs.get(unit_id)
@@ -288,11 +291,11 @@ class Desk:
     def draft(self, received_epoch: int) -> Draft:
         """A step of the clock for a request that changes something."""
         clock.check_epoch(self.epoch, received_epoch, leap=self._epoch_leap)
-        return Draft(self, self._head.seq + 1, clock.after_write(self.epoch, received_epoch), self._at_ms)
+        return Draft(self, self._seq + 1, clock.after_write(self.epoch, received_epoch), self._at_ms)
 
     def quiet_draft(self, epoch: int) -> Draft:
         """For what a read leaves behind: no step of the clock, at most a raise."""
-        return Draft(self, self._head.seq + 1, clock.after_read(self.epoch, epoch), self._at_ms)
+        return Draft(self, self._seq + 1, clock.after_read(self.epoch, epoch), self._at_ms)
 
     def accept(self, draft: Draft) -> None:
         if not draft.events:
@@ -320,7 +323,7 @@ class Desk:
     def publish(self) -> None:
         """The group is on disk: what it changed is now what is."""
         state = self._state
-        state.head = self._head
+        state.head = Head(self._seq, self._hash)
         state.agents.update(self._agents)
         for (kind, name), number in self._numbers.items():
             state.names.learn(kind, name, number)
@@ -340,15 +343,15 @@ class Desk:
         return stored, seal(stored.salt, stored.body)
 
     def _append(self, decided: Decided, draft: Draft) -> None:
-        seq, previous = self._head.seq + 1, self._head.hash
+        seq = self._seq = self._seq + 1
         text_hash, texts = None, decided.texts
         if texts is not None:
             stored, text_hash = self.sealed(seq, texts)
             self._texts.append(stored)
         entry = Entry(seq, draft.epoch, draft.at_ms, decided.event, text_hash)
         body = encode_entry(entry)
-        self._head = Head(seq, link(previous, body))
-        self._entries.append(StoredEntry(seq, body, self._head.hash))
+        self._hash = link(self._hash, body)
+        self._entries.append(StoredEntry(seq, body, self._hash))
         changes = project(entry, decided.projected, self._state.names.digest)
         self._changes += changes
         self._remember(entry, texts)

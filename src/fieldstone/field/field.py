@@ -54,7 +54,7 @@ from fieldstone.field.following import Following
 from fieldstone.field.foreign import Clocks
 from fieldstone.field.forgetting import Forgetting
 from fieldstone.field.guarding import Guarding
-from fieldstone.field.idempotency import Fingerprint, fingerprint
+from fieldstone.field.idempotency import Fingerprints
 from fieldstone.field.listing import Lists
 from fieldstone.field.meanings import Meanings
 from fieldstone.field.memories import Memories
@@ -133,6 +133,7 @@ class LocalField:
         self._cleaning = Cleaning(harness, secrets)
         self._follower = TextFollower(store)
         self._forgetting = Forgetting(store.replies, clock, after_ms=options.remember_replies_ms)
+        self._fingerprints = Fingerprints(store.digest_key)
         self._meanings = Meanings(state, models.embedder, models.former, self._enriched)
         self._writer = Writer(
             state,
@@ -210,15 +211,12 @@ class LocalField:
                 case Detect() as request:
                     return await detect(self._reads, self._detecting, message, request)
                 case Compact() as request:
-                    return await self._compactions.compact(message, request, self._fingerprint(message))
+                    return await self._compactions.compact(message, request, self._fingerprints.of(message))
                 case _:
-                    return await self._writer.submit(self._work(message), self._fingerprint(message))
+                    return await self._writer.submit(self._work(message), self._fingerprints.of(message))
         except Forbidden as refused:
             self._refusals.note(message.operation, refused, message.caller)
             raise
-
-    def _fingerprint(self, message: Message) -> Fingerprint | None:
-        return fingerprint(message, self._store.digest_key)
 
     def _work(self, message: Message) -> Work:
         match message.request:
@@ -348,7 +346,7 @@ class LocalField:
             raise InvalidPayload("Only COMPACT runs in the background.")
         check_message(message, self._options.rules)
         try:
-            return await self._compactions.begin(message, message.request, self._fingerprint(message))
+            return await self._compactions.begin(message, message.request, self._fingerprints.of(message))
         except Forbidden as refused:
             self.refuse(message.caller, "COMPACT", refused)
 

@@ -23,15 +23,17 @@ def used_before() -> InvalidEnvelope:
     )
 
 
-def fingerprint(message: Message, digest_key: bytes) -> Fingerprint | None:
-    """None where the message has no id of its own: it cannot come again."""
-    if message.id is None:
-        return None
-    # Only whoever asked gets the answer again: the same message of another credential is another message.
-    sender = "" if message.caller.credential is None else f"{message.caller.credential}\0"
-    asked = _encoder.encode((message.operation, message.session_id, message.request))
-    return Fingerprint(
-        blake2b(f"{sender}{message.agent_id}\0{message.id}".encode(), key=digest_key, digest_size=16).digest(),
-        blake2b(asked, key=digest_key, digest_size=16).digest(),
-        message.operation,
-    )
+class Fingerprints:
+    def __init__(self, digest_key: bytes) -> None:
+        self._keyed = blake2b(key=digest_key, digest_size=16)  # the key is worked in once, not for every message
+
+    def of(self, message: Message) -> Fingerprint | None:
+        """None where the message has no id of its own: it cannot come again."""
+        if message.id is None:
+            return None
+        # Only whoever asked gets the answer again: the same message of another credential is another message.
+        sender = "" if message.caller.credential is None else f"{message.caller.credential}\0"
+        key, request = self._keyed.copy(), self._keyed.copy()
+        key.update(f"{sender}{message.agent_id}\0{message.id}".encode())
+        request.update(_encoder.encode((message.operation, message.session_id, message.request)))
+        return Fingerprint(key.digest(), request.digest(), message.operation)

@@ -324,7 +324,7 @@ class Writer:
 
 async def _cleaned(harness: Harness, dirty: Sequence[Sequence[str]]) -> Sequence[CleanGroup]:
     """All of them in one scan. Much text, and text that may be full of secrets, takes seconds: that is for a thread."""
-    if sum([len(text) for texts in dirty for text in texts]) <= SCANNED_ON_THE_SPOT_CHARS:
+    if sum([sum(map(len, texts)) for texts in dirty]) <= SCANNED_ON_THE_SPOT_CHARS:
         clean = harness.clean_if_nothing_is_found(dirty)
         if clean is not None:
             return clean

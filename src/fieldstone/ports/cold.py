@@ -49,4 +49,5 @@ class ColdStore(Protocol):
 
 def hot_and_cold(hot: Sequence[StoredText], cold: Sequence[StoredText], limit: int) -> list[StoredText]:
     """Two readings from the same place on as one, ascending, at most `limit`. Of a text in both the hot one counts."""
-    return sorted({text.seq: text for text in (*cold, *hot)}.values())[:limit]
+    texts = {text.seq: text for text in (*cold, *hot)}
+    return [texts[seq] for seq in sorted(texts)[:limit]]

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, NewType, Protocol
 
+from msgspec import Struct
+
 StreamName = NewType("StreamName", str)
 FIELD_STREAM = StreamName("field")
 
@@ -16,7 +18,7 @@ class FieldKey(NamedTuple):
     field: str
 
 
-class StoredEntry(NamedTuple):
+class StoredEntry(Struct, frozen=True, gc=False):
     """An entry as it lies on disk. `hash` covers the entry before and `body`, byte for byte."""
 
     seq: int
@@ -24,7 +26,7 @@ class StoredEntry(NamedTuple):
     hash: bytes
 
 
-class StoredText(NamedTuple):
+class StoredText(Struct, frozen=True, gc=False):
     """The encoded text bundle of entry `seq`. Its hash stands in the entry."""
 
     seq: int

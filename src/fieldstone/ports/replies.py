@@ -1,10 +1,12 @@
 """Answers remembered for idempotency: the same message sent again gets the first answer and changes nothing."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 
-class RememberedReply(NamedTuple):
+class RememberedReply(Struct, frozen=True, gc=False):
     key: bytes  # keyed digest of agent_id and message id
     request: bytes  # keyed digest of operation, session and payload
     at_ms: int

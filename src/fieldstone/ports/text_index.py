@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from msgspec import Struct
 
-class Document(NamedTuple):
+
+class Document(Struct, frozen=True, gc=False, array_like=True):
     seq: int
     text: str
 

@@ -5,7 +5,7 @@ true while the writer goes on; a status that changes meanwhile shows either its 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -28,6 +28,7 @@ from fieldstone.ports.views import (
 
 Coded = TypeVar("Coded", int, str)
 Mask = NDArray[np.bool_]
+Column = Sequence[Any] | NDArray[Any]
 
 STATUS_CODES: Final[dict[UnitStatus, int]] = {
     "active": 0,
@@ -63,6 +64,7 @@ _COLUMNS: Final[dict[str, Any]] = {
     "echo_of": np.int64,
     "trust": np.int8,
 }
+_OF_UNITS: Final = frozenset((SetUnitStatus, CommitUnit, ArchiveUnits, RestoreUnits, PurgeUnits, MarkEcho))
 _EMPTY: Final[dict[str, Any]] = {"before": NO_ROW, "after": NO_ROW}
 
 
@@ -120,84 +122,96 @@ class UnitColumns:
         return Snapshot._make([epoch, size, *views, *coded])
 
     def apply(self, changes: Iterable[Change]) -> None:
+        new: list[UnitRow] = []  # one after the other: together they take half the time
         for change in changes:
-            match change:
-                case PutUnit(row):
-                    self.append(row)
-                case SetUnitStatus(unit, status):
-                    at = self._at(unit)
-                    if self._arrays["status"][at] != PURGED:  # what is purged stays so, whatever is said of it
-                        self._arrays["status"][at] = STATUS_CODES[status]
-                case CommitUnit(unit, epoch, _, score):
-                    at = self._at(unit)
-                    if score is not None:
-                        self._arrays["confidence"][at] = score
-                    self._arrays["epoch"][at] = epoch
-                    self._arrays["status"][at] = STATUS_CODES["active"]
-                    self._arrays["committed"][at] = True
-                    self._join(at, int(self._arrays["session"][at]), int(self._arrays["task"][at]))
-                case ArchiveUnits(units):
-                    self._arrays["archived"][self.rows_of(units)] = True
-                case RestoreUnits(units):
-                    self._arrays["archived"][self.rows_of(units)] = False
-                case PurgeUnits(units):
-                    self._arrays["status"][self.rows_of(units)] = PURGED
-                case MarkEcho(unit, original):
-                    self._arrays["echo_of"][self._at(unit)] = original
-                case _:
-                    pass  # changes of other rows
+            if type(change) is PutUnit:
+                new.append(change.row)
+            elif type(change) in _OF_UNITS:
+                self.append(new)
+                new = []
+                self._alter(change)
+        self.append(new)
 
-    def append(self, row: UnitRow) -> None:
-        at = self._size
-        if at == len(self._arrays["seq"]):
-            self._grow()
-        arrays = self._arrays
-        arrays["seq"][at] = row.seq
-        arrays["epoch"][at] = row.epoch
-        agent = arrays["agent"][at] = self._agents.code(row.agent)
-        self._units_by[agent] += 1
-        session, task = row.session or NO_SESSION, row.task or NO_TASK
-        arrays["session"][at] = session
-        arrays["task"][at] = task
-        arrays["role"][at] = self._registrations.code(row.registration)
-        arrays["type"][at] = self._types.code(row.type)
-        arrays["status"][at] = STATUS_CODES[row.status] if row.purged_seq is None else PURGED
-        if row.archived_epoch is not None:  # what a new unit hardly ever is need not be written: the column is blank
-            arrays["archived"][at] = True
-        arrays["committed"][at] = row.mode == "committed"
-        arrays["confidence"][at] = NO_CONFIDENCE if row.score is None else row.score
-        if row.echo_of is not None:
-            arrays["echo_of"][at] = row.echo_of
-        arrays["trust"][at] = DEFAULT_AUTHORITY if row.trust is None else row.trust
-        self._size = at + 1  # last: a snapshot never sees a row that is half there
-        if row.mode == "committed":
-            self._join(at, session, task)
+    def _alter(self, change: Change) -> None:
+        match change:
+            case SetUnitStatus(unit, status):
+                at = self._at(unit)
+                if self._arrays["status"][at] != PURGED:  # what is purged stays so, whatever is said of it
+                    self._arrays["status"][at] = STATUS_CODES[status]
+            case CommitUnit(unit, epoch, _, score):
+                at = self._at(unit)
+                if score is not None:
+                    self._arrays["confidence"][at] = score
+                self._arrays["epoch"][at] = epoch
+                self._arrays["status"][at] = STATUS_CODES["active"]
+                self._arrays["committed"][at] = True
+                self._join(at, int(self._arrays["session"][at]), int(self._arrays["task"][at]))
+            case ArchiveUnits(units):
+                self._arrays["archived"][self.rows_of(units)] = True
+            case RestoreUnits(units):
+                self._arrays["archived"][self.rows_of(units)] = False
+            case PurgeUnits(units):
+                self._arrays["status"][self.rows_of(units)] = PURGED
+            case MarkEcho(unit, original):
+                self._arrays["echo_of"][self._at(unit)] = original
+            case _:
+                raise TypeError(f"{change} alters no unit")
+
+    def append(self, rows: Sequence[UnitRow]) -> None:
+        """New units, which are neither archived nor purged, and restate nothing yet."""
+        if not rows:
+            return
+        first = self._size
+        seq, _, mode, type_, status, epoch, _, agent, registration, session, task, score, *_, trust, _ = zip(
+            *rows, strict=True
+        )
+        columns: dict[str, Column] = {
+            "seq": seq,
+            "epoch": epoch,
+            "session": [each or NO_SESSION for each in session],
+            "task": [each or NO_TASK for each in task],
+            "agent": self._agents.codes_of(agent),
+            "role": self._registrations.codes_of(registration),
+            "type": self._types.codes_of(type_),
+            "status": [STATUS_CODES[each] for each in status],
+            "committed": [each == "committed" for each in mode],
+            "confidence": [NO_CONFIDENCE if each is None else each for each in score],
+            "trust": [DEFAULT_AUTHORITY if each is None else each for each in trust],
+        }
+        self._put(columns, len(rows))
+        for at, row in enumerate(rows, start=first):
+            if row.mode == "committed":
+                self._join(at, row.session or NO_SESSION, row.task or NO_TASK)
 
     def extend(self, batch: UnitBatch) -> None:
         """Many units at once, in no conversation yet: `join_all` follows when they are all there."""
-        first, end = self._size, self._size + len(batch.seq)
-        while end > len(self._arrays["seq"]):
-            self._grow()
         statuses = np.fromiter(map(STATUS_CODES.__getitem__, batch.status), np.uint8, len(batch.status))
-        columns: dict[str, NDArray[Any]] = {
+        columns: dict[str, Column] = {
             "seq": batch.seq,
             "epoch": batch.epoch,
             "session": batch.session,
             "task": batch.task,
-            "agent": self._agents.codes_of(batch.agent),
-            "role": self._registrations.codes_of(batch.registration),
-            "type": np.fromiter(map(self._types.code, batch.type), np.uint8, len(batch.type)),
+            "agent": self._agents.codes_of(batch.agent.tolist()),
+            "role": self._registrations.codes_of(batch.registration.tolist()),
+            "type": self._types.codes_of(batch.type),
             "status": np.where(batch.purged_seq > 0, np.uint8(PURGED), statuses),
             "archived": batch.archived_epoch > 0,
-            "committed": np.fromiter((mode == "committed" for mode in batch.mode), np.bool_, len(batch.mode)),
+            "committed": [mode == "committed" for mode in batch.mode],
             "confidence": np.nan_to_num(batch.score, nan=NO_CONFIDENCE),
             "echo_of": batch.echo_of,
             "trust": batch.trust,
         }
+        self._put(columns, len(batch.seq))
+
+    def _put(self, columns: Mapping[str, Column], count: int) -> None:
+        """What is not among the columns stays blank."""
+        first, end = self._size, self._size + count
+        while end > len(self._arrays["seq"]):
+            self._grow()
         for name, column in columns.items():
             self._arrays[name][first:end] = column
-        self._units_by.update(columns["agent"].tolist())
-        self._size = end
+        self._units_by.update(columns["agent"])
+        self._size = end  # last: a snapshot never sees a row that is half there
 
     def join_all(self, committed: NDArray[np.int64]) -> None:
         """Put every unit into its conversation. `committed` says by which entry each one took effect; 0: not yet."""
@@ -276,6 +290,5 @@ class _Codes(Generic[Coded]):
             self.values.append(value)
         return code
 
-    def codes_of(self, values: NDArray[Any]) -> NDArray[np.int32]:
-        distinct, places = np.unique(values, return_inverse=True)
-        return np.asarray([self.code(value) for value in distinct.tolist()], np.int32)[places]
+    def codes_of(self, values: Iterable[Coded]) -> list[int]:
+        return [self.code(value) for value in values]

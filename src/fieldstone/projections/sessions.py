@@ -32,6 +32,12 @@ class Sessions:
     def is_closed(self, session: int | None) -> bool:
         return session in self._members
 
+    def is_closed_to(self, session: int | None, agent: int) -> bool:
+        if session is None:
+            return False
+        members = self._members.get(session)
+        return members is not None and agent not in members
+
     def hidden_from(self, agents: Collection[int]) -> frozenset[int]:
         """The closed sessions of which none of these agents is a member."""
         if not self._members:

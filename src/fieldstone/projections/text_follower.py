@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fieldstone.core.errors import FieldError
 from fieldstone.core.events import UnitTexts, decode_texts
@@ -25,7 +27,7 @@ Progress = Callable[[int], None]
 Terms = Mapping[int, frozenset[str]]
 
 
-class _Unindexed(NamedTuple):
+class _Unindexed(Struct, frozen=True, gc=False):
     document: Document
     since: int  # the entry by which it counts: its record, or its commit
 
@@ -111,7 +113,7 @@ class TextFollower:
             if seq in self._drafts:
                 self._drafts[seq] = document.text
             elif seq in self._tail:
-                self._tail[seq] = self._tail[seq]._replace(document=document)
+                self._tail[seq] = replace(self._tail[seq], document=document)
             elif rows[seq].mode == "committed" and _since(rows[seq]) <= position:
                 indexed.append(document)
         if indexed:

@@ -10,6 +10,8 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol, cast
 
+from msgspec import Struct
+
 from fieldstone.core.text import CleanText
 from fieldstone.redact.known import Known, KnownSecret
 from fieldstone.redact.markers import blanked, canonical, marker, markers
@@ -32,7 +34,7 @@ class Redaction(NamedTuple):
     found: tuple[str, ...]
 
 
-class CleanGroup(NamedTuple):
+class CleanGroup(Struct, frozen=True, gc=False):
     """The texts of one request, clean, and the ids of the secrets that were taken out of them.
 
     With nothing found, `texts` is the very sequence that was given. A marker of another form is rewritten but is no

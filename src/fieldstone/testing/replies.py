@@ -1,5 +1,7 @@
 """What the memory of answers promises."""
 
+from msgspec.structs import replace
+
 from fieldstone.ports.store import Commit, Store
 from fieldstone.testing.opening import OTHER_KEY, OpenStore, StoreCase
 from fieldstone.testing.rows import reply
@@ -19,7 +21,7 @@ class RepliesTests(StoreCase):
 
     async def test_keys_that_begin_alike_are_told_apart(self, store: Store) -> None:
         one, two = reply("one"), reply("two")
-        one, two = one._replace(key=b"same start" + b"1" * 6), two._replace(key=b"same start" + b"2" * 6)
+        one, two = replace(one, key=b"same start" + b"1" * 6), replace(two, key=b"same start" + b"2" * 6)
         await store.commit(Commit(replies=[one, two]))
         assert await store.replies.find([two.key]) == {two.key: two}
         assert await store.replies.find([b"same start" + b"3" * 6]) == {}

@@ -64,7 +64,10 @@ class SqliteReplies:
     def insert(self, writer: apsw.Connection, replies: Sequence[RememberedReply]) -> None:
         """Inside the store's transaction; `inserted` follows when it is on disk."""
         positions = range(self._span.position(self._last + 1), self._span.end)
-        rows = [(position, *reply) for position, reply in zip(positions, replies, strict=False)]
+        rows = [
+            (position, reply.key, reply.request, reply.at_ms, reply.body)
+            for position, reply in zip(positions, replies, strict=False)
+        ]
         writer.executemany(SQL["insert_reply"], rows)
 
     def inserted(self, replies: Sequence[RememberedReply]) -> None:

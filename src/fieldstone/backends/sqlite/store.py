@@ -232,15 +232,15 @@ class SqliteStore:
         if gone:  # first: on a full store the rest is written where they were
             writer.executemany(SQL["erase_text"], [(base | seq,) for seq in gone])
         if entries:
-            writer.executemany(SQL["insert_entry"], [(base | seq, body, link) for seq, body, link in entries])
+            writer.executemany(SQL["insert_entry"], [(base | each.seq, each.body, each.hash) for each in entries])
             head = entries[-1]
             writer.execute(SQL["move_head"], (head.seq, head.hash, self._span.stream_no))
         if commit.texts:
-            texts = [(base | seq, salt, body) for seq, salt, body in commit.texts if not gone or seq not in gone]
-            writer.executemany(SQL["insert_text"], texts)
-        for seq, salt, body in commit.replaced_texts:
-            if seq not in gone:
-                writer.execute(SQL["replace_text"], (base | seq, salt, body))
+            kept = [each for each in commit.texts if each.seq not in gone] if gone else commit.texts
+            writer.executemany(SQL["insert_text"], [(base | each.seq, each.salt, each.body) for each in kept])
+        for text in commit.replaced_texts:
+            if text.seq not in gone:
+                writer.execute(SQL["replace_text"], (base | text.seq, text.salt, text.body))
         if self.cold_units.moved:
             self.cold_units.bring_back(writer, changed_units(commit.changes))
         write_changes(writer, self._span, commit.changes)
