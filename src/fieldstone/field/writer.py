@@ -138,14 +138,14 @@ class Writer:
         self._last_group_ms = 0.0
         self._closed = False
 
-    async def submit(self, work: Work, fingerprint: Fingerprint | None = None) -> Reply:
-        """The answer, once it is on disk."""
+    def submit(self, work: Work, fingerprint: Fingerprint | None = None) -> asyncio.Future[Reply]:
+        """The answer, once it is on disk. A caller that goes away takes its answer with it, not the request."""
         if self._closed:
             raise ShuttingDown
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._queue.append(Waiting(work, fingerprint, answer))
         self._start()
-        return await answer  # a caller that goes away takes its answer with it, not the request
+        return answer
 
     def leave(self, work: Work) -> None:
         """Write it with the next group, or soon. Nobody waits for it."""
