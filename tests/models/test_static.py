@@ -83,6 +83,7 @@ def test_letter_case_white_space_and_punctuation_make_no_difference(same: str) -
 
 
 @given(st.lists(st.text(max_size=200), max_size=80))
+@example(["one\0two", "three", ""])
 def test_a_row_is_the_same_alone_and_among_others(texts: list[str]) -> None:
     together = rows(texts)
     for text, row in zip(texts, together, strict=True):

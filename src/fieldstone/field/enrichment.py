@@ -221,9 +221,9 @@ class Enrichment:
         by its words."""
         columns, names = self._state.columns, self._state.names
         agents = columns.agents_at(columns.rows_of(list(said)))
+        speakers = {agent: await names.name(agent) for agent in set(agents)}
         return {
-            seq: f'{await names.name(agent)} said "{text}"'
-            for (seq, text), agent in zip(said.items(), agents, strict=True)
+            seq: f'{speakers[agent]} said "{text}"' for (seq, text), agent in zip(said.items(), agents, strict=True)
         }
 
     def _take(self, seqs: Sequence[int], vectors: Floats) -> None:

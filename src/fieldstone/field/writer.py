@@ -60,7 +60,7 @@ class Waiting(Struct, frozen=True):
     answer: asyncio.Future[Reply] | None  # None: nobody waits (what a read leaves behind)
 
 
-class Landed(NamedTuple):
+class Landed(Struct, frozen=True, gc=False):
     """A unit that took effect, and whose answer may still have to tell what was found out about it."""
 
     at: int  # its request's place in the group
@@ -266,7 +266,7 @@ class Writer:
         each = [await self._write([waiting]) for waiting in group]
         return Written(
             [outcome for written in each for outcome in written.outcomes],
-            [landed._replace(at=at) for at, written in enumerate(each) for landed in written.landed],
+            [structs.replace(landed, at=at) for at, written in enumerate(each) for landed in written.landed],
             {unit: texts for written in each for unit, texts in written.texts.items()},
             [repeat._replace(at=at) for at, written in enumerate(each) for repeat in written.repeats],
         )

@@ -9,7 +9,6 @@ import asyncio
 import re
 import string
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -34,6 +33,7 @@ KNOWN_WORDS: Final = 65_536  # 64 MB, as they come to be used
 # A stretch is what stands between white space and marks: a word, and seldom more. A longer one is cut before anything
 # else: a sentence of a language without spaces, a hash, an address.
 STRETCH_CHARS_MAX: Final = 64
+BREAK: Final = "\0"  # between the texts of a piece; in one of them it would be white space
 _WORD: Final = re.compile(r"\w{1,64}(?:['’]\w{1,64})?")
 _MARKS: Final = string.punctuation.replace("_", "").replace("'", "").encode()  # no word has one of them
 _APART: Final = bytes.maketrans(_MARKS, b" " * len(_MARKS))  # of bytes: six times as fast as one of characters
@@ -59,15 +59,15 @@ class StaticEmbedder(LocalEmbedder["WordVectors"]):
         return unit_rows(sums)
 
     async def _sums(self, known: "WordVectors", texts: Sequence[str]) -> NDArray[np.float32]:
-        cut = [_stretches(text) for text in texts]
+        stretches = _stretches(texts)
         # Again where they were many, or where others learnt so many meanwhile that ours are forgotten.
-        while (numbers := known.numbers(cut)) is None:
-            new = known.new_among(cut)
+        while (numbers := known.numbers(stretches)) is None:
+            new = known.new_among(stretches)
             if any(len(stretch) > STRETCH_CHARS_MAX for stretch in new):
-                cut = [_shortened(stretches) for stretches in cut]
-                new = known.new_among(cut)
+                stretches = _shortened(stretches)
+                new = known.new_among(stretches)
             await self._learn(known, new[:LEARNT_AT_ONCE])
-        return known.sums(numbers, [len(stretches) for stretches in cut])
+        return known.sums(numbers)
 
     async def _learn(self, known: "WordVectors", new: Sequence[str]) -> None:
         if len(new) <= LEARNT_ON_THE_SPOT:
@@ -86,18 +86,19 @@ class WordVectors:
         self._token_vectors = pack.vectors
         ranks = {token: rank for rank, token in enumerate(pack.tokens)}
         self._spelling = Encoding("wordllama", pat_str=_TOKENIZED, mergeable_ranks=ranks, special_tokens={})
-        self._numbers: dict[str, int] = {}
+        self._numbers = {BREAK: 0}
         self._vectors = np.empty((KNOWN_WORDS, DIMENSION), np.float32)
+        self._vectors[0] = 0.0
 
-    def numbers(self, cut: Sequence[Sequence[str]]) -> NDArray[np.intp] | None:
-        """The numbers of all stretches of all texts, one after the other; None where one of them is new."""
+    def numbers(self, stretches: Sequence[str]) -> NDArray[np.intp] | None:
+        """The number of each; None where one of them is new."""
         try:
-            return np.fromiter(map(self._numbers.__getitem__, chain.from_iterable(cut)), np.intp)
+            return np.fromiter(map(self._numbers.__getitem__, stretches), np.intp, len(stretches))
         except KeyError:
             return None
 
-    def new_among(self, cut: Sequence[Sequence[str]]) -> list[str]:
-        return sorted(set().union(*cut).difference(self._numbers))
+    def new_among(self, stretches: Sequence[str]) -> list[str]:
+        return sorted(set(stretches).difference(self._numbers))
 
     def spell(self, stretches: Sequence[str]) -> NDArray[np.float32]:
         """A vector for each of these, whether it is known or not: the sum of its tokens' vectors."""
@@ -116,29 +117,35 @@ class WordVectors:
 
     def learn(self, stretches: Sequence[str], vectors: NDArray[np.float32]) -> None:
         if len(self._numbers) + len(stretches) > KNOWN_WORDS:
-            self._numbers.clear()  # those in use come back at once
+            self._numbers = {BREAK: 0}  # those in use come back at once
         new = [at for at, stretch in enumerate(stretches) if stretch not in self._numbers]  # some came meanwhile
         first, end = len(self._numbers), len(self._numbers) + len(new)
         self._vectors[first:end] = vectors[new]
         self._numbers.update(zip([stretches[at] for at in new], range(first, end), strict=True))
 
-    def sums(self, numbers: NDArray[np.intp], counts: Sequence[int]) -> NDArray[np.float32]:
-        """For each text the sum of the vectors of its stretches: it has as many of the numbers as `counts` says."""
-        sums = np.zeros((len(counts), DIMENSION), np.float32)
-        gathered = np.empty((max(counts, default=0), DIMENSION), np.float32)
-        first = 0
-        for total, count in zip(sums, counts, strict=True):
+    def sums(self, numbers: NDArray[np.intp]) -> NDArray[np.float32]:
+        """For each text the sum of the vectors of its stretches. A break ends it, and adds nothing."""
+        ends = np.flatnonzero(numbers == self._numbers[BREAK]) + 1
+        counts = np.diff(ends, prepend=0)
+        sums = np.empty((len(ends), DIMENSION), np.float32)
+        most = int(counts.max(initial=0))
+        gathered, ones = np.empty((most, DIMENSION), np.float32), np.ones(most, np.float32)
+        for total, end, count in zip(sums, ends.tolist(), counts.tolist(), strict=True):
             # One text at a time, and into the same memory, which stays in the cache: all at once, by `reduceat`, takes
-            # three times as long. The mode spares a copy; no number is out of bounds.
+            # three times as long. The mode spares a copy; no number is out of bounds. A product with ones is a sum,
+            # and takes two thirds of its time.
             vectors = gathered[:count]
-            self._vectors.take(numbers[first : first + count], axis=0, out=vectors, mode="clip")
-            np.add.reduce(vectors, axis=0, out=total)
-            first += count
+            self._vectors.take(numbers[end - count : end], axis=0, out=vectors, mode="clip")
+            np.dot(ones[:count], vectors, out=total)
         return sums
 
 
-def _stretches(text: str) -> list[str]:
-    return beginning(text).lower().encode().translate(_APART).decode().split()
+def _stretches(texts: Sequence[str]) -> list[str]:
+    """Those of all texts, and a break after each: what is done once for all takes half of the time."""
+    joined = "".join([f"{beginning(text)} {BREAK} " for text in texts])
+    if joined.count(BREAK) > len(texts):
+        joined = "".join([f"{beginning(text).replace(BREAK, ' ')} {BREAK} " for text in texts])
+    return joined.lower().encode().translate(_APART).decode().split()
 
 
 def _shortened(stretches: Sequence[str]) -> list[str]:
