@@ -332,9 +332,10 @@ class Desk:
         state.hints.extend(self._new_hints)
         for _ in self._erased:
             state.shown.pop(state.hints.popleft(), None)
-        for seq in set(self._moved).intersection(state.hints):
-            state.hints.remove(seq)
-            state.shown.pop(seq, None)
+        if self._moved:
+            for seq in set(self._moved).intersection(state.hints):
+                state.hints.remove(seq)
+                state.shown.pop(seq, None)
         state.publish_epoch(self.epoch)
 
     def sealed(self, seq: int, texts: TextBundle) -> tuple[StoredText, str]:

@@ -46,6 +46,7 @@ NO_TASK: Final = 0
 NO_ROW: Final = -1
 NO_CONFIDENCE: Final = -1.0
 FIRST_CAPACITY: Final = 1_024
+FEW_ROWS: Final = 4
 
 _COLUMNS: Final[dict[str, Any]] = {
     "seq": np.int64,
@@ -158,8 +159,11 @@ class UnitColumns:
                 raise TypeError(f"{change} alters no unit")
 
     def append(self, rows: Sequence[UnitRow]) -> None:
-        """New units, which are neither archived nor purged, and restate nothing yet."""
-        if not rows:
+        """New units, which are neither archived nor purged, and restate nothing yet. Column by column takes a third of
+        the time for 64 of them, and twice the time for one."""
+        if len(rows) < FEW_ROWS:
+            for row in rows:
+                self._append(row)
             return
         first = self._size
         seq, _, mode, type_, status, epoch, _, agent, registration, session, task, score, *_, trust, _ = zip(
@@ -182,6 +186,28 @@ class UnitColumns:
         for at, row in enumerate(rows, start=first):
             if row.mode == "committed":
                 self._join(at, row.session or NO_SESSION, row.task or NO_TASK)
+
+    def _append(self, row: UnitRow) -> None:
+        at = self._size
+        if at == len(self._arrays["seq"]):
+            self._grow()
+        arrays = self._arrays
+        arrays["seq"][at] = row.seq
+        arrays["epoch"][at] = row.epoch
+        agent = arrays["agent"][at] = self._agents.code(row.agent)
+        self._units_by[agent] += 1
+        session, task = row.session or NO_SESSION, row.task or NO_TASK
+        arrays["session"][at] = session
+        arrays["task"][at] = task
+        arrays["role"][at] = self._registrations.code(row.registration)
+        arrays["type"][at] = self._types.code(row.type)
+        arrays["status"][at] = STATUS_CODES[row.status]
+        arrays["committed"][at] = row.mode == "committed"
+        arrays["confidence"][at] = NO_CONFIDENCE if row.score is None else row.score
+        arrays["trust"][at] = DEFAULT_AUTHORITY if row.trust is None else row.trust
+        self._size = at + 1  # last: a snapshot never sees a row that is half there
+        if row.mode == "committed":
+            self._join(at, session, task)
 
     def extend(self, batch: UnitBatch) -> None:
         """Many units at once, in no conversation yet: `join_all` follows when they are all there."""
