@@ -212,7 +212,8 @@ class ColdUnits:
         if near is None:
             return {}
         query = "SELECT position & 0xffffffff, units FROM unit_blocks WHERE position BETWEEN ? AND ?"
-        rows: list[Any] = near.execute(query, (self._span.base, self._span.end)).fetchall()
+        with self._file.named():
+            rows: list[Any] = near.execute(query, (self._span.base, self._span.end)).fetchall()
         return _bits(rows)
 
     def _has_all(self) -> bool:
@@ -233,7 +234,8 @@ class ColdUnits:
         wanted = sorted({seq for seq in seqs if self._is_moved(seq)})
         found: Rows = {}
         for block, part in groupby(wanted, lambda seq: seq >> BLOCK_BITS):
-            held = {} if connection is None else _get(connection, self._span.position(block))
+            with self._file.named():
+                held = {} if connection is None else _get(connection, self._span.position(block))
             try:
                 found |= {seq: held[seq] for seq in part}
             except KeyError as missing:
