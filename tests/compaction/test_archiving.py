@@ -1,6 +1,7 @@
 """Archiving goes in steps that others can wait for, and each of them leaves everything to be found."""
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,11 +14,12 @@ from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.compaction import plan
 from fieldstone.core.errors import StorageFull
-from fieldstone.core.events import AnyEvent, UnitsArchived, UnitsPurged, decode_entry
+from fieldstone.core.events import AnyEvent, UnitRecorded, UnitsArchived, UnitsPurged, decode_entry
 from fieldstone.core.replies import Compacted
 from fieldstone.core.requests import Compact, CompactFilter, Message
 from fieldstone.core.vocabulary import Strategy
-from fieldstone.field import archiving, steps
+from fieldstone.field import archiving, steps, writer
+from fieldstone.field.archiving import Archiving
 from fieldstone.field.field import LocalField
 from fieldstone.field.state import FieldState
 from fieldstone.field.steps import ALONE_BATCHES, PIECE_UNITS, Stride
@@ -86,6 +88,41 @@ async def test_beside_others_units_go_in_pieces(sizes: Sizes, strategy: Strategy
     await field.close()
 
 
+@requirement("akashik:compact:steps-others-can-wait-for")
+async def test_whoever_comes_with_a_step_is_written_first_and_the_step_lets_one_group_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(writer, "MOST_REQUESTS_A_GROUP", 2)
+    told: list[str] = []
+    store = Telling(MemoryStore(KEY), told)
+    field = await filled(store, detect_conflicts=False)
+    told.clear()
+    head = (await store.log.head()).seq
+    step = field._writer.submit(Archiving(1, [head]), patient=True)
+    await asyncio.gather(step, *(field.send(record("ada", f"number {number}")) for number in range(5)))
+    kinds = [type(event) for event in await events_of(store, after=head)]
+    assert kinds == [*[UnitRecorded] * 4, UnitsArchived, UnitRecorded]
+    assert len(told) == 3
+    await field.close()
+
+
+async def test_an_answer_goes_out_before_the_next_group_is_written() -> None:
+    told: list[str] = []
+    store = Telling(MemoryStore(KEY), told)
+    field = await filled(store, detect_conflicts=False)
+
+    async def say(what: str) -> None:
+        await field.send(record("ada", what))
+        told.append(what)
+
+    told.clear()
+    store.meanwhile = say("second")
+    await say("first")
+    await store.others
+    assert told == ["written", "first", "written", "second"]
+    await field.close()
+
+
 async def test_a_synthesis_goes_in_the_same_step_as_what_it_quotes(sizes: Sizes) -> None:
     store = MemoryStore(KEY)
     field = await filled(store)
@@ -128,6 +165,22 @@ async def test_a_text_index_is_written_anew_once_half_of_it_is_gone_and_not_befo
     await store.close()
 
 
+class Telling(FaultyStore):
+    """Tells when something is written. Whoever comes `meanwhile` comes with the next commit."""
+
+    def __init__(self, store: Store, told: list[str]) -> None:
+        super().__init__(store)
+        self._told = told
+        self.meanwhile: Coroutine[Any, Any, None] | None = None
+
+    async def commit(self, commit: Commit) -> None:
+        self._told.append("written")
+        if self.meanwhile is not None:
+            self.others, self.meanwhile = asyncio.ensure_future(self.meanwhile), None
+            await asyncio.sleep(0)
+        await super().commit(commit)
+
+
 async def filled(store: Store, **options: Any) -> LocalField:
     field = await opened(store=store, **options)
     await join(field, "ada")
@@ -148,8 +201,8 @@ async def step_sizes(store: Store) -> list[int]:
     return [len(event.units) for event in await events_of(store) if isinstance(event, UnitsArchived | UnitsPurged)]
 
 
-async def events_of(store: Store) -> list[AnyEvent]:
-    return [decode_entry(each.body).event for each in await store.log.read(after=0, limit=1_000)]
+async def events_of(store: Store, *, after: int = 0) -> list[AnyEvent]:
+    return [decode_entry(each.body).event for each in await store.log.read(after=after, limit=1_000)]
 
 
 async def words_in(index: TextIndex) -> int:

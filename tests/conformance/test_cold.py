@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -32,6 +33,7 @@ from tests.conformance.cold_writer import batch
 from tests.faults.disk import faulty_disk
 
 PLENTY: Final = 1_000_000
+PAGE_BYTES: Final = 4_096
 LIVES: Final = 4
 MOST_LINES: Final = 30
 TEXTS: Final = 1_000
@@ -90,13 +92,22 @@ async def test_a_cold_file_of_a_newer_version_is_refused(store: SqliteStore, pat
         SqliteStore.open(path, KEY)
 
 
+@pytest.mark.parametrize("left", [slice(100, None), slice(None, -2 * PAGE_BYTES)], ids=["no header", "cut short"])
+async def test_a_cold_file_that_cannot_be_read_is_named(store: SqliteStore, path: Path, left: slice) -> None:
+    await store.cold.put([text(1)])
+    await store.close()
+    cold_path(path).write_bytes(cold_path(path).read_bytes()[left])
+    with pytest.raises(apsw.Error, match=re.escape(str(cold_path(path)))):
+        SqliteStore.open(path, KEY)
+
+
 @pytest.mark.parametrize("damage", ["bodies = zeroblob(length(bodies))", "bodies = x''", "salts = x'00'"])
 async def test_a_damaged_block_is_told_and_never_read_as_something_else(
     store: SqliteStore, path: Path, damage: str
 ) -> None:
     await store.cold.put([text(1), text(100)])
     _execute(cold_path(path), f"UPDATE blocks SET {damage} WHERE position & 0xffffffff = 0")
-    with pytest.raises(apsw.CorruptError):
+    with pytest.raises(apsw.CorruptError, match=re.escape(str(cold_path(path)))):
         await store.texts.get([1])
     assert await store.texts.get([100]) == {100: text(100)}
 

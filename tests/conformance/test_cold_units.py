@@ -121,6 +121,21 @@ async def test_a_row_that_changes_after_its_copy_was_made_stays_with_its_change(
     assert await store.move_units(limit=AT_ONCE) == 0
 
 
+async def test_rows_are_read_in_several_turns_and_one_that_changes_in_between_stays_with_its_change(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_store, "READ_UNITS", 10)
+    moving = asyncio.ensure_future(store.move_units(limit=AT_ONCE))
+    await asyncio.sleep(0)  # the first few are read
+    await _apply(store, SetUnitStatus(3, "superseded"), RestoreUnits((AT_ONCE,)))
+    assert await moving >= AT_ONCE - 1
+    assert _execute(path, f"SELECT count(*) FROM units WHERE position & 0xffffffff IN (3, {AT_ONCE})") == 2
+    rows = await store.views.units([3, AT_ONCE])
+    assert (rows[3].status, rows[AT_ONCE].archived_epoch) == ("superseded", None)
+    await _moved(store)
+    assert _execute(path, "SELECT count(*) FROM units") == UNITS - len(ARCHIVED) + 1
+
+
 @pytest.mark.parametrize("changed", [True, False])
 async def test_of_a_row_in_both_places_the_hot_one_counts(store: SqliteStore, path: Path, changed: bool) -> None:
     await store.cold_units.copy(_packed(await store.views.scan_units(after=0, limit=50)), 0)  # and there it was cut off

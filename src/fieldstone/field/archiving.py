@@ -42,7 +42,7 @@ class Archive:
                 try:
                     for part in parts(units, self._stride.units):
                         step = Archiving(compaction, part, into)
-                        await self._writer.submit(step)
+                        await self._writer.submit(step, patient=True)
                         went.append(step)
                 finally:  # those that went are followed, whatever became of the others
                     gone = [unit for step in went for unit in step.archived if unit in stored]
@@ -70,7 +70,7 @@ class Archive:
 
     async def _synthesize(self, work: Synthesizing) -> None:
         try:
-            await self._writer.submit(work)
+            await self._writer.submit(work, patient=True)
         except SecretLeakage:
             work.stays = HOLDS_A_SECRET
 

@@ -61,10 +61,10 @@ class Purge:
 
     async def _submit(self, work: "Purging") -> None:
         try:
-            await self._writer.submit(work)
+            await self._writer.submit(work, patient=True)
         except SecretLeakage:  # what goes, goes: a summariser that says a secret cannot keep it
             work.remade = ()
-            await self._writer.submit(work)
+            await self._writer.submit(work, patient=True)
 
     async def erase(self, work: "Erasing") -> None:
         async with self._state.rewriting:

@@ -132,18 +132,26 @@ class Writer:
         self._recover = recover
         self._refuse_secrets = refuse_secrets
         self._queue: list[Waiting] = []
+        self._patient: list[Waiting] = []
+        self._gave_way = False  # those who are patient, to the group before
         self._running: asyncio.Task[None] | None = None
         self._quiet: asyncio.TimerHandle | None = None
         self._writing = asyncio.Lock()
         self._last_group_ms = 0.0
         self._closed = False
 
-    def submit(self, work: Work, fingerprint: Fingerprint | None = None) -> asyncio.Future[Reply]:
-        """The answer, once it is on disk. A caller that goes away takes its answer with it, not the request."""
+    def submit(
+        self, work: Work, fingerprint: Fingerprint | None = None, *, patient: bool = False
+    ) -> asyncio.Future[Reply]:
+        """The answer, once it is on disk. A caller that goes away takes its answer with it, not the request.
+
+        Who is patient lets others go first, once: a step of a compaction takes as long as several RECORDs, and in a
+        group with it they would wait for that, too.
+        """
         if self._closed:
             raise ShuttingDown
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self._queue.append(Waiting(work, fingerprint, answer))
+        (self._patient if patient else self._queue).append(Waiting(work, fingerprint, answer))
         self._start()
         return answer
 
@@ -163,7 +171,7 @@ class Writer:
 
     async def drain(self) -> None:
         """Return when all that was accepted so far is on disk and answered."""
-        while self._queue or self._running is not None or self._finishing:
+        while self._somebody_waits or self._running is not None or self._finishing:
             self._start()
             running = () if self._running is None else (self._running,)
             await asyncio.wait([*running, *self._finishing], return_when=asyncio.FIRST_COMPLETED)
@@ -183,21 +191,26 @@ class Writer:
         if self._quiet is not None:
             self._quiet.cancel()
             self._quiet = None
-        if self._running is None and self._queue:
+        if self._running is None and self._somebody_waits:
             self._running = asyncio.get_running_loop().create_task(self._run())
+
+    @property
+    def _somebody_waits(self) -> bool:
+        return bool(self._queue or self._patient)
 
     async def _run(self) -> None:
         try:
-            while self._queue:
+            while self._somebody_waits:
                 await self._gather()
-                group, self._queue = self._queue[:MOST_REQUESTS_A_GROUP], self._queue[MOST_REQUESTS_A_GROUP:]
+                group = self._next_group()
                 async with self._writing:
                     written = await self._write(group)
                 self._last_group_ms = self._clock.monotonic_ms()
                 self._complete_soon(group, written)
-                if len(group) == 1 and not self._queue:
-                    # Whoever is alone comes back with the next request in this turn. Of many, the first one back would
-                    # be written by itself, and the others with the next group.
+                if len(group) == 1 or self._somebody_waits:
+                    # Answers go out before the next group is written. Whoever is alone comes back with the next request
+                    # in this turn. Of many, the first one back would be written by itself, and the others with the
+                    # next group.
                     await asyncio.sleep(0)
         finally:
             self._running = None
@@ -243,6 +256,13 @@ class Writer:
         while size < len(self._queue) < MOST_REQUESTS_A_GROUP:
             size = len(self._queue)
             await asyncio.sleep(0)
+
+    def _next_group(self) -> list[Waiting]:
+        group, self._queue = self._queue[:MOST_REQUESTS_A_GROUP], self._queue[MOST_REQUESTS_A_GROUP:]
+        if not group or self._gave_way:
+            group, self._patient = group + self._patient, []
+        self._gave_way = bool(self._patient)
+        return group
 
     async def _write(self, group: Sequence[Waiting]) -> Written:
         """Decide every request of the group, write what they decided, and only then tell them."""

@@ -87,7 +87,7 @@ class Harness:
     def clean_if_nothing_is_found(self, groups: Sequence[Sequence[str]]) -> list[CleanGroup] | None:
         """The same where there is nothing to take out, which takes no time; else None: a text may be full of secrets,
         and then it takes long."""
-        if self._suspects([TEXT_BREAK.join(group).encode() for group in groups]):
+        if any(groups) and self._suspects([TEXT_BREAK.join(group).encode() for group in groups]):
             return None
         return [CleanGroup(texts, ()) for texts in cast(Sequence[Sequence[CleanText]], groups)]
 

@@ -5,6 +5,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
@@ -77,12 +78,20 @@ class SqliteColdFile:
             self._beside = open_reader(self.path)
         return self._beside
 
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """SQLite says what is wrong with a file, and not with which: beside a store there are several."""
+        try:
+            yield
+        except apsw.Error as error:
+            raise type(error)(f"{self.path}: {error}") from error
+
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """`work` in one transaction, which is on disk when this returns."""
         writer = self._writer or self._open()
 
         def transact() -> T:
-            with full_as_storage_full(), transaction(writer):
+            with self.named(), full_as_storage_full(), transaction(writer):
                 done = work(writer)
             return done
 
@@ -118,7 +127,7 @@ class SqliteColdFile:
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: empty_journal(writer))
 
     def _open(self) -> apsw.Connection:
-        with full_as_storage_full():
+        with self.named(), full_as_storage_full():
             writer = _open_writer(self.path)
         self._writer, self._near = writer, open_reader(self.path)
         return writer
@@ -154,7 +163,8 @@ class SqliteCold:
         wanted = sorted(seq for seq in set(seqs) if seq >> BLOCK_BITS in self._blocks)
         found: dict[int, StoredText] = {}
         for block, part in groupby(wanted, lambda seq: seq >> BLOCK_BITS):
-            held = _get(near, self._span.position(block))
+            with self._file.named():
+                held = _get(near, self._span.position(block))
             found |= {seq: held[seq] for seq in part if seq in held}
         return found
 
@@ -198,11 +208,12 @@ class SqliteCold:
         near = self._file.near()
         if near is None:
             return
-        owner = near.execute("SELECT owner FROM streams WHERE stream_no = ?", (self._span.stream_no,)).get
+        with self._file.named():
+            owner = near.execute("SELECT owner FROM streams WHERE stream_no = ?", (self._span.stream_no,)).get
+            query = "SELECT position & 0xffffffff FROM blocks WHERE position BETWEEN ? AND ?"
+            rows: list[Any] = near.execute(query, (self._span.base, self._span.end)).fetchall()
         if owner not in (None, self.owner):
             raise ForeignColdStore(f"{self._file.path} was archived from another store. Move it away.")
-        query = "SELECT position & 0xffffffff FROM blocks WHERE position BETWEEN ? AND ?"
-        rows: list[Any] = near.execute(query, (self._span.base, self._span.end)).fetchall()
         yield from (block for (block,) in rows)
 
     def _blocks_after(self, seq: int) -> Iterator[Iterable[StoredText]]:

@@ -5,13 +5,14 @@ so. Whoever changes a row that is here brings it back first, in the same transac
 copy too many: a crash may leave one, and it is dropped when there is time.
 """
 
+import asyncio
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple, TypeVar
 
 import apsw
-from msgspec import msgpack
+from msgspec import json, msgpack
 
 from fieldstone.backends.sqlite.cold import PACKING_LEVEL, SqliteColdFile, sign
 from fieldstone.backends.sqlite.log import SQL, Span
@@ -42,6 +43,15 @@ class Window(NamedTuple):
     blocks: Sequence[tuple[int, bytes, bytes]]  # position, ids, columns
     after: int
     until: int | None
+
+
+class Packed(NamedTuple):
+    """Rows of one block."""
+
+    units: int  # which of its seqs, a bit each
+    drafted: bool  # whether one of them was a draft
+    ids: bytes
+    columns: bytes  # the others
 
 
 class ColdUnits:
@@ -110,21 +120,39 @@ class ColdUnits:
 
     async def copy(self, rows: Mapping[int, bytes], head: int) -> None:
         """On disk when it returns. `head`: the log's end when they were read."""
+        ids, new, mixed = await self._prepared(rows)
         copied: Bits = {}
         anchor = (self._span.stream_no, head, self._hash_at(head))
 
         def merge(writer: apsw.Connection) -> None:
             sign(writer, self._span, self._owner)
             writer.execute("INSERT OR REPLACE INTO unit_anchors (stream_no, position, anchor) VALUES (?, ?, ?)", anchor)
-            for block, seqs in groupby(sorted(rows), lambda seq: seq >> BLOCK_BITS):
-                part = {seq: _ROW.decode(rows[seq]) for seq in seqs}
-                ids = ((_stem(row.id), self._span.base | seq) for seq, row in part.items())
-                writer.executemany("INSERT OR IGNORE INTO unit_ids (stem, position) VALUES (?, ?)", ids)
-                copied[block] = self._put(writer, block, self._kept(writer, block) | part)
+            pairs = "SELECT value ->> 0, value ->> 1 FROM json_each(?)"
+            writer.execute(f"INSERT OR IGNORE INTO unit_ids (stem, position) {pairs}", (ids,))
+            for block, packed in new.items():
+                copied[block] = self._put(writer, block, packed)
+            for block, part in mixed.items():
+                copied[block] = self._put(writer, block, _packed(self._kept(writer, block) | part))
 
         await self._file.write(merge)
         self._copied |= copied
         self._copied_at = head
+
+    async def _prepared(self, rows: Mapping[int, bytes]) -> tuple[str, dict[int, Packed], dict[int, Rows]]:
+        """Their ids as `json_each` takes them, whole blocks, and parts of those in which others lie already. One block
+        in each turn: Python's work in a thread would keep the loop from its own, for 5 ms at a time."""
+        stems: list[tuple[str, int]] = []
+        new: dict[int, Packed] = {}
+        mixed: dict[int, Rows] = {}
+        for block, seqs in groupby(sorted(rows), lambda seq: seq >> BLOCK_BITS):
+            part = {seq: _ROW.decode(rows[seq]) for seq in seqs}
+            stems += [(_stem(row.id), self._span.base | seq) for seq, row in part.items()]
+            if self.moved.get(block):
+                mixed[block] = part
+            else:
+                new[block] = _packed(part)
+            await asyncio.sleep(0)
+        return json.encode(stems).decode(), new, mixed
 
     def leave(self, writer: apsw.Connection, rows: Mapping[int, bytes]) -> None:
         """In the store's transaction: rows that are what they were when they were copied leave its table."""
@@ -168,7 +196,7 @@ class ColdUnits:
 
         def drop(writer: apsw.Connection) -> None:
             for block in loose:
-                left[block] = self._put(writer, block, self._kept(writer, block))
+                left[block] = self._put(writer, block, _packed(self._kept(writer, block)))
 
         await self._file.write(drop)
         self._copied = {block: units for block, units in (self._copied | left).items() if units}
@@ -184,7 +212,8 @@ class ColdUnits:
         if near is None:
             return {}
         query = "SELECT position & 0xffffffff, units FROM unit_blocks WHERE position BETWEEN ? AND ?"
-        rows: list[Any] = near.execute(query, (self._span.base, self._span.end)).fetchall()
+        with self._file.named():
+            rows: list[Any] = near.execute(query, (self._span.base, self._span.end)).fetchall()
         return _bits(rows)
 
     def _has_all(self) -> bool:
@@ -205,7 +234,8 @@ class ColdUnits:
         wanted = sorted({seq for seq in seqs if self._is_moved(seq)})
         found: Rows = {}
         for block, part in groupby(wanted, lambda seq: seq >> BLOCK_BITS):
-            held = {} if connection is None else _get(connection, self._span.position(block))
+            with self._file.named():
+                held = {} if connection is None else _get(connection, self._span.position(block))
             try:
                 found |= {seq: held[seq] for seq in part}
             except KeyError as missing:
@@ -218,15 +248,14 @@ class ColdUnits:
         held = _get(writer, self._span.position(block)) if moved else {}
         return {seq: row for seq, row in held.items() if moved >> (seq & BLOCK_MASK) & 1}
 
-    def _put(self, writer: apsw.Connection, block: int, rows: Rows) -> int:
+    def _put(self, writer: apsw.Connection, block: int, packed: Packed) -> int:
         position = self._span.position(block)
-        if not rows:
+        if not packed.units:
             writer.execute("DELETE FROM unit_blocks WHERE position = ?", (position,))
             return 0
-        [units] = _bits_of(rows).values()
         query = "INSERT OR REPLACE INTO unit_blocks (position, units, drafted, ids, columns) VALUES (?, ?, ?, ?, ?)"
-        writer.execute(query, (position, _packed_bits(units), *_packed([rows[seq] for seq in sorted(rows)])))
-        return units
+        writer.execute(query, (position, _packed_bits(packed.units), *packed[1:]))
+        return packed.units
 
     def _named(self, writer: apsw.Connection, block: int) -> int:
         found: bytes | None = writer.execute(SQL["get_moved_units"], (self._span.position(block),)).get
@@ -298,10 +327,13 @@ def packed_row(row: Sequence[object]) -> bytes:
     return _ENCODER.encode(row)
 
 
-def _packed(rows: Sequence[UnitRow]) -> tuple[bool, bytes, bytes]:
-    """Whether one of them was a draft, their ids, and their other columns."""
-    seqs, ids, *rest = zip(*rows, strict=True)
-    return any(map(_was_a_draft, rows)), _squeezed(ids), _squeezed((seqs, *rest))
+def _packed(rows: Rows) -> Packed:
+    if not rows:
+        return Packed(0, False, b"", b"")
+    [units] = _bits_of(rows).values()
+    ordered = [rows[seq] for seq in sorted(rows)]
+    seqs, ids, *rest = zip(*ordered, strict=True)
+    return Packed(units, any(map(_was_a_draft, ordered)), _squeezed(ids), _squeezed((seqs, *rest)))
 
 
 def _squeezed(values: object) -> bytes:

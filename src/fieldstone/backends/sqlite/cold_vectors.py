@@ -140,7 +140,8 @@ class SqliteColdVectors:
         try:
             last = span.base - 1
             while last < span.end:
-                found, last = await asyncio.to_thread(piece, reader, last + 1)
+                with self._file.named():
+                    found, last = await asyncio.to_thread(piece, reader, last + 1)
                 if last < span.end:
                     yield found
         finally:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import apsw
 
@@ -27,10 +27,18 @@ FAST_COMMIT_MS: Final = 2.0  # a disk this fast is waited for on the spot: two h
 LARGE_BYTES: Final = 128 * 1024  # of a commit's entries: what takes longer than a hundred RECORDs is for the thread
 NEW_READING_WEIGHT: Final = 0.2  # in the running mean of commit times
 CHECKPOINT_PAGES: Final = 1_000  # SQLite's own default; done beside the commits, not inside one
-FEW_PAGES: Final = 150  # saved in less time than a few commits take
+CHECKPOINT_PASSES: Final = 3  # the second and third save the few pages that came during the one before
+FEW_PAGES: Final = 32  # what a caller or two who are alone write meanwhile
 WAL_LIMIT_PAGES: Final = 16_000  # 64 MiB: past it writers wait for a checkpoint, so the WAL stays bounded
 
 T = TypeVar("T")
+
+
+class Saved(NamedTuple):
+    """The WAL's pages as a checkpoint left them."""
+
+    seen: int
+    saved: int  # fewer where somebody still reads an older state
 
 
 class SqliteFile:
@@ -51,8 +59,8 @@ class SqliteFile:
         self._checkpointer = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-checkpoint")
         self._mean_commit_ms = 0.0
         self._wal_pages = 0
-        self._checkpoint: asyncio.Future[None] | None = None
-        self._pages_at_checkpoint = 0
+        self._checkpoint: asyncio.Future[Saved] | None = None
+        self._last = Saved(0, 0)  # by the last checkpoint
         self._nearly_saved = False
         self._writer.set_wal_hook(self._note_wal_pages)
 
@@ -154,32 +162,41 @@ class SqliteFile:
         return apsw.SQLITE_OK
 
     def _checkpoint_if_due(self) -> None:
-        if self._wal_pages >= CHECKPOINT_PAGES and self._checkpoint is None:
-            loop = asyncio.get_running_loop()
-            self._pages_at_checkpoint = self._wal_pages
-            self._checkpoint = loop.run_in_executor(self._checkpointer, self._run_checkpoint)
+        if self._wal_pages < self._last.seen:
+            self._last = Saved(0, 0)  # it has started again from its beginning
+        if self._wal_pages - self._last.seen >= CHECKPOINT_PAGES and self._checkpoint is None:
+            self._checkpoint = asyncio.get_running_loop().run_in_executor(self._checkpointer, self._run_checkpoint)
             self._checkpoint.add_done_callback(self._checkpoint_done)
 
-    def _checkpoint_done(self, done: asyncio.Future[None]) -> None:
+    def _checkpoint_done(self, done: asyncio.Future[Saved]) -> None:
         self._checkpoint = None
         # A disk that is full now is told to the next writer, not here.
         self._nearly_saved = not done.cancelled() and done.exception() is None
+        if self._nearly_saved:
+            self._last = done.result()
 
-    def _run_checkpoint(self) -> None:
+    def _run_checkpoint(self) -> Saved:
+        """With all pages saved the next commit writes over the WAL from its beginning, and nobody has waited."""
         connection = open_reader(self.path)
         try:
             connection.execute("PRAGMA query_only=OFF")
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            now = Saved(0, 0)
+            for _ in range(CHECKPOINT_PASSES):
+                before, now = now, Saved(*connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+                if now == before:
+                    break
         finally:
             connection.close()
+        return now
 
     async def _let_wal_start_again(self) -> None:
-        """After a checkpoint in quiet times only a few pages are left, which came meanwhile. With these saved, too, the
-        next commit writes over the WAL from its beginning; a WAL that only grows makes each commit half as slow again,
-        since the file system has to write down the file's new size. Under load they are many, and nobody waits."""
+        """One caller after the other leaves no gap in which a checkpoint could save everything. Then the few pages that
+        came meanwhile are saved while nobody else may write; a WAL that only grows makes each commit half as slow
+        again, since the file system has to write down the file's new size. Under load they are many, and nobody
+        waits."""
         if self._nearly_saved:
             self._nearly_saved = False
-            if self._wal_pages - self._pages_at_checkpoint > FEW_PAGES:
+            if not 0 < self._wal_pages - self._last.saved <= FEW_PAGES:
                 return
             try:
                 await self._in_thread(lambda: self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
