@@ -28,7 +28,7 @@ from fieldstone import Agent
 
 RECORDS = 20_000
 SEQUENTIAL = 1_000
-ROUNDS = 3
+ROUNDS = 5
 STATIC_SHARE_MIN = 0.6  # of the rate without vectors
 # What ours is compared with, and the bar.
 BARE: Final = {

@@ -96,18 +96,21 @@ class SqliteFile:
     ) -> None:
         """`insert` in one transaction. `then` follows when that is on disk, and before anything else is written."""
         async with self._writing:
-            await self._keep_wal_bounded()
+            if self._wal_pages >= WAL_LIMIT_PAGES:
+                await self._keep_wal_bounded()
             if self._mean_commit_ms <= FAST_COMMIT_MS and size_bytes < LARGE_BYTES:
                 self._commit(insert, then)
             else:
                 await self._in_thread(lambda: self._commit(insert, then))
-            await self._let_wal_start_again()
+            if self._nearly_saved:
+                await self._let_wal_start_again()
         self._checkpoint_if_due()
 
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """A longer write, off the event loop, in a transaction of its own."""
         async with self._writing:
-            await self._keep_wal_bounded()
+            if self._wal_pages >= WAL_LIMIT_PAGES:
+                await self._keep_wal_bounded()
             result = await self._in_thread(lambda: self.transact(work))
         self._checkpoint_if_due()
         return result
@@ -194,18 +197,15 @@ class SqliteFile:
         came meanwhile are saved while nobody else may write; a WAL that only grows makes each commit half as slow
         again, since the file system has to write down the file's new size. Under load they are many, and nobody
         waits."""
-        if self._nearly_saved:
-            self._nearly_saved = False
-            if not 0 < self._wal_pages - self._last.saved <= FEW_PAGES:
-                return
-            try:
-                await self._in_thread(lambda: self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
-            except apsw.Error:
-                pass  # the commit before it is on disk all the same; a disk that is full is told to the next writer
+        self._nearly_saved = False
+        if not 0 < self._wal_pages - self._last.saved <= FEW_PAGES:
+            return
+        try:
+            await self._in_thread(lambda: self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE))
+        except apsw.Error:
+            pass  # the commit before it is on disk all the same; a disk that is full is told to the next writer
 
     async def _keep_wal_bounded(self) -> None:
-        if self._wal_pages < WAL_LIMIT_PAGES:
-            return
         if self._checkpoint is not None:
             await asyncio.wait([self._checkpoint])
         with full_as_storage_full():
