@@ -88,7 +88,7 @@ async def test_beside_others_units_go_in_pieces(sizes: Sizes, strategy: Strategy
     await field.close()
 
 
-@requirement("akashik:compact:steps-others-can-wait-for")
+@requirement("akashik:compact:others-go-first")
 async def test_whoever_comes_with_a_step_is_written_first_and_the_step_lets_one_group_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -106,6 +106,7 @@ async def test_whoever_comes_with_a_step_is_written_first_and_the_step_lets_one_
     await field.close()
 
 
+@requirement("akashik:compact:others-go-first")
 async def test_an_answer_goes_out_before_the_next_group_is_written() -> None:
     told: list[str] = []
     store = Telling(MemoryStore(KEY), told)
