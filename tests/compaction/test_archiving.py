@@ -98,8 +98,11 @@ async def test_whoever_comes_with_a_step_is_written_first_and_the_step_lets_one_
     field = await filled(store, detect_conflicts=False)
     told.clear()
     head = (await store.log.head()).seq
-    step = field._writer.submit(Archiving(1, [head]), patient=True)
-    await asyncio.gather(step, *(field.send(record("ada", f"number {number}")) for number in range(5)))
+
+    async def step() -> None:
+        await field._writer.submit(Archiving(1, [head]), patient=True)
+
+    await asyncio.gather(step(), *(field.send(record("ada", f"number {number}")) for number in range(5)))
     kinds = [type(event) for event in await events_of(store, after=head)]
     assert kinds == [*[UnitRecorded] * 4, UnitsArchived, UnitRecorded]
     assert len(told) == 3
