@@ -31,6 +31,8 @@ BARE_AT_ONCE = 1_000
 QUIET_S = 5.0
 PAUSE_S = 0.005
 OPERATOR = "operator"
+STRATEGIES: tuple[Strategy, ...] = ("archive", "summarize", "purge")
+DONE: dict[Strategy, str] = {"archive": "archived", "summarize": "summarized", "purge": "purged"}
 BARS: dict[Strategy, float] = {"archive": 0.5, "purge": 0.5}
 SUMMARIZED_PER_S_MIN = 2_000.0
 P99_MOST = 2.0
@@ -38,13 +40,13 @@ P99_MOST = 2.0
 
 def measure_compaction(report: Report, work_dir: Path, *, large: bool = True) -> None:
     asyncio.run(_rates(report, work_dir))
-    asyncio.run(_waits(report, work_dir, LARGE_UNITS if large else UNITS))
+    for strategy in STRATEGIES:
+        asyncio.run(_waits(report, work_dir, strategy, LARGE_UNITS if large else UNITS))
 
 
 async def _rates(report: Report, work_dir: Path) -> None:
     field = await _filled(work_dir / "compact.db", UNITS)
-    strategies: tuple[Strategy, ...] = ("archive", "summarize", "purge")
-    for at, strategy in enumerate(strategies):
+    for at, strategy in enumerate(STRATEGIES):
         session = f"part {at}"
         started = time.perf_counter()
         answer = await _compact(field, strategy, session)
@@ -58,17 +60,17 @@ async def _rates(report: Report, work_dir: Path) -> None:
     await field.close()
 
 
-async def _waits(report: Report, work_dir: Path, units: int) -> None:
-    field = await _filled(work_dir / "waits.db", units)
+async def _waits(report: Report, work_dir: Path, strategy: Strategy, units: int) -> None:
+    field = await _filled(work_dir / f"waits-{strategy}.db", units)
     gc.collect()
     gc.freeze()  # as a server does when it is loaded: a full collection keeps everybody waiting for 40 ms
     quiet = await _probes(field, asyncio.ensure_future(asyncio.sleep(QUIET_S)))
-    busy = await _probes(field, asyncio.ensure_future(_compact(field, "archive", None)))
+    busy = await _probes(field, asyncio.ensure_future(_compact(field, strategy, None)))
     gc.unfreeze()
-    name = f"RECORD p99 while {units:,} units are archived"
+    beside = f"while {units:,} units are {DONE[strategy]}"
     report.add(
         Figure(
-            name,
+            f"RECORD p99 {beside}",
             percentile(busy, 0.99) * 1e3,
             "ms",
             "p99 without",
@@ -77,9 +79,7 @@ async def _waits(report: Report, work_dir: Path, units: int) -> None:
             at_most=True,
         )
     )
-    report.add(
-        Figure(f"longest RECORD while {units:,} units are archived", max(busy) * 1e3, "ms", bar=50.0, at_most=True)
-    )
+    report.add(Figure(f"longest RECORD {beside}", max(busy) * 1e3, "ms", bar=50.0, at_most=True))
     await field.close()
 
 
@@ -105,7 +105,7 @@ async def _record(field: LocalField, row: Row, session: str | None) -> Accepted:
 
 
 async def _compact(field: LocalField, strategy: Strategy, session: str | None) -> Compacted:
-    wanted = CompactFilter(session_id=session) if session else CompactFilter()
+    wanted = CompactFilter(session_id=session) if session else CompactFilter(status=("active",))  # all of them
     answer = await field.send(Message("COMPACT", OPERATOR, Compact(strategy, wanted, verify=False)))
     assert isinstance(answer, Compacted)
     return answer
