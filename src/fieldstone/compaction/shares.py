@@ -27,7 +27,8 @@ def share_out(groups: Sequence[Sequence[Original]], most_tokens: int, counter: T
         if piece.essential:
             tokens[group_of[piece.span.original]] += counter.count(line(together, piece.span))
     room_tokens = most_tokens - sum(tokens)
-    for offer in _first_of_each_first(offers(together, pieces, room_tokens, counter), group_of, tokens):
+    ranked = offers(together, pieces, room_tokens, counter)
+    for offer in unhurried(_first_of_each_first(ranked, group_of, tokens)):
         if offer.tokens <= room_tokens:
             tokens[group_of[offer.span.original]] += offer.tokens
             room_tokens -= offer.tokens

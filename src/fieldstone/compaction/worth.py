@@ -76,13 +76,13 @@ def _rarity(pieces: Sequence[Piece]) -> dict[str, float]:
     """1 for a word of a single piece, towards 0 for one that all of them have."""
     frequency = Counter(word for piece in unhurried(pieces) for word in piece.facts.words)
     most = math.log(1 + len(pieces))
-    return {word: 1 - math.log(times) / most for word, times in frequency.items()}
+    return {word: 1 - math.log(times) / most for word, times in unhurried(frequency.items())}
 
 
 def _answers(group: Sequence[Original]) -> set[int]:
     """What is said after another's question was asked for."""
     return {
         at
-        for at in range(1, len(group))
+        for at in unhurried(range(1, len(group)))
         if group[at].author != group[at - 1].author and _ASKS.search(group[at - 1].text)
     }

@@ -28,7 +28,7 @@ from fieldstone.ports.views import UnitRow
 from fieldstone.projections.cold_follower import ColdFollower
 
 _UNIT_ID: Final = re.compile(rb"mem-[0-9a-f]{32}")
-READ_ENTRIES: Final = 1_000
+READ_ENTRIES: Final = 256  # in one turn of the loop
 
 Forget = Callable[[Sequence[int]], Awaitable[None]]
 

@@ -149,7 +149,11 @@ class SqliteFile:
             raise
 
     async def scour(self) -> bool:
-        """Empty the journal, and with it what deleted and replaced rows left there. False: a reader holds it open."""
+        """Empty the journal, and with it what deleted and replaced rows left there. False: a reader holds it open.
+
+        Nearly all of it is saved beside the commits. Whoever writes waits only for what came meanwhile.
+        """
+        await asyncio.wait([self._begin_checkpoint()])
         async with self._writing:
             if self._checkpoint is not None:
                 await asyncio.wait([self._checkpoint])
@@ -168,8 +172,14 @@ class SqliteFile:
         if self._wal_pages < self._last.seen:
             self._last = Saved(0, 0)  # it has started again from its beginning
         if self._wal_pages - self._last.seen >= CHECKPOINT_PAGES and self._checkpoint is None:
+            self._begin_checkpoint()
+
+    def _begin_checkpoint(self) -> asyncio.Future[Saved]:
+        """Or the one that is under way."""
+        if self._checkpoint is None:
             self._checkpoint = asyncio.get_running_loop().run_in_executor(self._checkpointer, self._run_checkpoint)
             self._checkpoint.add_done_callback(self._checkpoint_done)
+        return self._checkpoint
 
     def _checkpoint_done(self, done: asyncio.Future[Saved]) -> None:
         self._checkpoint = None

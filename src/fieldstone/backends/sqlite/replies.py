@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fieldstone.backends.sqlite.log import SQL, Span
 from fieldstone.ports.replies import RememberedReply
 
-READ_AT_ONCE: Final = 1_000
+READ_AT_ONCE: Final = 256  # about .4 ms in the event loop, and as long in the thread: more keeps others from Python
 RECENT_MOST: Final = 50_000  # a dictionary's entry costs 100 bytes: from here on they are folded into the arrays
 
 Write = Callable[[Callable[[apsw.Connection], int]], Awaitable[int]]

@@ -128,7 +128,7 @@ class SqliteVectors:
 
     async def erase(self, seqs: Sequence[int]) -> None:
         def remove(writer: apsw.Connection) -> int:
-            gone = np.unique(np.asarray(seqs, np.int64))
+            gone = _distinct(seqs)
             models: list[Any] = writer.execute(SQL["all_model_dimensions"], (self._stream_no,)).fetchall()
             return sum([_remove(writer, number, dimension, gone) for number, dimension in models])
 
@@ -173,16 +173,21 @@ def _cold(model: StoredModel) -> ColdModel:
     return ColdModel(model.number, model.dimension)
 
 
+def _distinct(numbers: Sequence[int]) -> NDArray[np.int64]:
+    """Ascending. Not by `np.unique`: its first call loads a module, and whoever writes waited 10 ms for that."""
+    return np.asarray(sorted(set(numbers)), np.int64)
+
+
 def _parts(seqs: Sequence[int]) -> list[NDArray[np.int64]]:
     """So few blocks in each that nobody waits long for one."""
-    ordered = np.unique(np.asarray(seqs, np.int64))
+    ordered = _distinct(seqs)
     _, blocks = np.unique(ordered >> BLOCK_BITS, return_inverse=True)
     cuts = np.flatnonzero(np.diff(blocks // MOVED_BLOCKS)) + 1
     return [part for part in np.split(ordered, cuts) if len(part)]
 
 
 def _held(model: StoredModel, seqs: NDArray[np.int64], writer: apsw.Connection) -> Quantized:
-    blocks = np.unique(seqs >> BLOCK_BITS).tolist()
+    blocks = _distinct((seqs >> BLOCK_BITS).tolist()).tolist()
     span = Span(model.number)
     held = _joined([row for block in blocks for row in _get(writer, span.position(block))], model.dimension)
     return picked(held, np.isin(held.seqs, seqs))
@@ -204,7 +209,7 @@ def _merge(writer: apsw.Connection, model: StoredModel, batch: Quantized) -> int
 def _remove(writer: apsw.Connection, number: int, dimension: int, gone: NDArray[np.int64]) -> int:
     """Take these units out of their blocks; how many vectors that were."""
     removed = 0
-    for block in np.unique(gone >> BLOCK_BITS).tolist():
+    for block in _distinct((gone >> BLOCK_BITS).tolist()).tolist():
         position = Span(number).position(block)
         held = _joined(_get(writer, position), dimension)
         stays = ~np.isin(held.seqs, gone)
