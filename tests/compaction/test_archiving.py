@@ -127,20 +127,6 @@ async def test_an_answer_goes_out_before_the_next_group_is_written() -> None:
     await field.close()
 
 
-@requirement("akashik:compact:steps-others-can-wait-for")
-async def test_each_synthesis_is_a_step_of_its_own() -> None:
-    told: list[str] = []
-    store = Telling(MemoryStore(KEY), told)
-    field = await filled(store, detect_conflicts=False)
-    for number in range(6):
-        await field.send(record("ada", f"okapi number {number}", task=f"task {number // 2}"))
-    told.clear()
-    answer = await compacted(field, "summarize")
-    assert answer.synthesis_units_created == 4
-    assert len(told) == 1 + 4 + 1, "its beginning, each synthesis, its end"
-    await field.close()
-
-
 async def test_a_synthesis_goes_in_the_same_step_as_what_it_quotes(sizes: Sizes) -> None:
     store = MemoryStore(KEY)
     field = await filled(store)

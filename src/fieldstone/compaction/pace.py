@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Final, ParamSpec, TypeVar
 
-STRETCH_S: Final = 0.0005  # of work between two rests: a RECORD waits for it twice or three times
+STRETCH_S: Final = 0.002  # of work between two rests: what a turn of the loop may wait for it
 LONGEST_REST_S: Final = 0.1  # a loop that turns no more keeps nobody waiting
 
 P = ParamSpec("P")

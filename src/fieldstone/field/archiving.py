@@ -60,15 +60,13 @@ class Archive:
         """Groups go, each with the synthesis that stands for it in the same step. The bytes that left with each."""
         async with self._state.rewriting:
             stored = await self.copy([unit for work in works for unit in work.units])
-            went: list[Synthesizing] = []
-            with self._cold.following(self._state.head.seq + 1):
-                try:
-                    for work in works:  # one by one: each is as much as a RECORD should wait for
-                        await self._synthesize(work)
-                        went.append(work)
-                finally:  # those that went are followed, whatever became of the others
-                    gone = [unit for work in went if work.unit for unit in work.units]
-                    await self._follow(stored, gone, max((work.entry for work in went), default=0))
+            broken = await asyncio.gather(*(self._synthesize(work) for work in works), return_exceptions=True)
+            went = [work for work, error in zip(works, broken, strict=True) if error is None and work.unit]
+            gone = [unit for work in went for unit in work.units]
+            await self._follow(stored, gone, max((work.entry for work in went), default=0))
+            for error in broken:  # now: those that went are followed, whatever became of the others
+                if error is not None:
+                    raise error
         return [sum(len(stored[unit].body) for unit in work.units if unit in stored) for work in works]
 
     async def _synthesize(self, work: Synthesizing) -> None:

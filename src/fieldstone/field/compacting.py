@@ -30,7 +30,7 @@ from fieldstone.projections.vector_index import Rows
 
 NAMED_IN_PLAN: Final = 100
 MOST_EXPIRED: Final = 100_000  # that are told apart from the others: beyond, the next sweep has taken some
-GROUPS_A_STEP: Final = 4  # as many units as an archive moves at once: copies and words share the way to the disk
+GROUPS_A_STEP: Final = 8  # several syntheses share the way to the disk
 COSTS_TOO_MUCH: Final = "recent requests would no longer find what they found"
 
 Rehearse = Callable[[], Awaitable[Rehearsal]]
