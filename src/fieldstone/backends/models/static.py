@@ -141,7 +141,7 @@ class WordVectors:
 
 
 def _stretches(texts: Sequence[str]) -> list[str]:
-    """Those of all texts, and a break after each: what is done once for all takes half of the time."""
+    """Those of all texts, and a break after each: cut, and looked up, once for all of them."""
     joined = "".join([f"{beginning(text)} {BREAK} " for text in texts])
     if joined.count(BREAK) > len(texts):
         joined = "".join([f"{beginning(text).replace(BREAK, ' ')} {BREAK} " for text in texts])

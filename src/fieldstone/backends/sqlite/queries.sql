@@ -86,8 +86,7 @@ SELECT position & 0xffffffff, registration, status, authority, credential FROM a
     WHERE position > ? AND position <= ? ORDER BY position;
 
 -- name: put_unit
--- In the order of the table's columns. apsw reads the text of a statement again for every row: to name them took longer
--- than to bind them.
+-- In the order of the table's columns. apsw reads the text of a statement again for every row, and names are most of it.
 INSERT INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: set_unit_status

@@ -181,7 +181,8 @@ def _distinct(numbers: Sequence[int]) -> NDArray[np.int64]:
 def _parts(seqs: Sequence[int]) -> list[NDArray[np.int64]]:
     """So few blocks in each that nobody waits long for one."""
     ordered = _distinct(seqs)
-    _, blocks = np.unique(ordered >> BLOCK_BITS, return_inverse=True)
+    block_of = ordered >> BLOCK_BITS
+    blocks = np.cumsum(np.diff(block_of, prepend=block_of[:1]) > 0)  # numbered as they come
     cuts = np.flatnonzero(np.diff(blocks // MOVED_BLOCKS)) + 1
     return [part for part in np.split(ordered, cuts) if len(part)]
 
