@@ -21,6 +21,7 @@ from fieldstone.backends.sqlite.connection import (
     open_writer,
     transaction,
 )
+from fieldstone.backends.sqlite.runway import Runway
 from fieldstone.backends.sqlite.text_index import SqliteIndexFile, index_path
 
 FAST_COMMIT_MS: Final = 2.0  # a disk this fast is waited for on the spot: two hops to a thread cost as much
@@ -59,6 +60,7 @@ class SqliteFile:
         self._checkpointer = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-checkpoint")
         self._mean_commit_ms = 0.0
         self._wal_pages = 0
+        self._runway = Runway(self._writer)
         self._checkpoint: asyncio.Future[Saved] | None = None
         self._last = Saved(0, 0)  # by the last checkpoint
         self._nearly_saved = False
@@ -81,6 +83,7 @@ class SqliteFile:
         self.index.close()
         self._thread.shutdown(wait=True)
         self._checkpointer.shutdown(wait=True)
+        self._runway.close()
         self.near.close()
         self._writer.close()  # the last connection: SQLite checkpoints and removes the WAL
 
@@ -160,12 +163,14 @@ class SqliteFile:
             emptied = await self._in_thread(lambda: empty_journal(self._writer))
             if emptied:
                 self._wal_pages = 0
+                self._runway.cut()
         return emptied
 
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
     def _note_wal_pages(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
         self._wal_pages = pages
+        self._runway.reached(pages)
         return apsw.SQLITE_OK
 
     def _checkpoint_if_due(self) -> None:
@@ -204,9 +209,8 @@ class SqliteFile:
 
     async def _let_wal_start_again(self) -> None:
         """One caller after the other leaves no gap in which a checkpoint could save everything. Then the few pages that
-        came meanwhile are saved while nobody else may write; a WAL that only grows makes each commit half as slow
-        again, since the file system has to write down the file's new size. Under load they are many, and nobody
-        waits."""
+        came meanwhile are saved while nobody else may write, so that the WAL does not only grow. Under load they are
+        many, and nobody waits."""
         self._nearly_saved = False
         if not 0 < self._wal_pages - self._last.saved <= FEW_PAGES:
             return

@@ -27,6 +27,7 @@ from fieldstone.backends.sqlite.connection import (
 )
 from fieldstone.backends.sqlite.gaps import clear_pages
 from fieldstone.backends.sqlite.plane_rows import WITH_TEXT, SqliteReadTables, SqliteTables, find_scope, make_scope
+from fieldstone.backends.sqlite.runway import Runway
 from fieldstone.core.errors import ShuttingDown, StorageFull
 from fieldstone.ports.planes import ReadTables, Tables
 from fieldstone.ports.store import StoreTooNew
@@ -280,6 +281,7 @@ class _Writer:
     def __init__(self, path: Path, max_bytes: int | None) -> None:
         self._connection = _open_writer(path, max_bytes)
         self.wal_pages = 0
+        self._runway = Runway(self._connection)
         self.pages_at_checkpoint = 0
         self.nearly_saved = False
         self.mean_ms = 0.0
@@ -312,9 +314,11 @@ class _Writer:
         emptied = empty_journal(self._connection)
         if emptied:
             self.wal_pages = 0
+            self._runway.cut()
         return emptied
 
     def close(self) -> None:
+        self._runway.close()
         self._connection.close()
 
     def _one_by_one(self, works: Sequence[Work[Any]], *, wait: bool) -> list[_Outcome]:
@@ -376,6 +380,7 @@ class _Writer:
 
     def _note_wal_pages(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
         self.wal_pages = pages
+        self._runway.reached(pages)
         return apsw.SQLITE_OK
 
     def _checkpoint(self, mode: int) -> None:
