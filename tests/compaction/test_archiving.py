@@ -1,7 +1,7 @@
 """Archiving goes in steps that others can wait for, and each of them leaves everything to be found."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,15 +21,18 @@ from fieldstone.core.vocabulary import Strategy
 from fieldstone.field import archiving, steps, writer
 from fieldstone.field.archiving import Archiving
 from fieldstone.field.field import LocalField
-from fieldstone.field.state import FieldState
+from fieldstone.field.secrets import SecretScope
 from fieldstone.field.steps import ALONE_BATCHES, PIECE_UNITS, Stride
-from fieldstone.ports.log import Head
+from fieldstone.field.work import Work
+from fieldstone.field.writer import Cleaned
 from fieldstone.ports.store import Commit, Store
 from fieldstone.ports.text_index import Document, TextIndex
+from fieldstone.redact import CleanGroup, Harness
 from fieldstone.testing import KEY, FaultyStore, fail
 from fieldstone.testing.rows import entries
 from tests.field.fields import opened
 from tests.messages import join, record, register
+from tests.redact.fakes import noise
 from tests.requirements import requirement
 
 UNITS = 18
@@ -54,15 +57,16 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> Sizes:
     return sizes
 
 
-@given(others=st.lists(st.integers(0, 2), max_size=20), own=st.integers(0, 4))
-def test_a_step_is_large_only_when_nobody_else_has_written_for_some_batches(others: list[int], own: int) -> None:
-    state = FieldState(MemoryStore(KEY))
-    stride = Stride(state)
+@given(others=st.lists(st.integers(0, 2), max_size=20))
+def test_a_step_is_large_only_when_nobody_else_has_written_for_some_batches(others: list[int]) -> None:
+    so_far = 0
+    stride = Stride(lambda: so_far)
     for at, theirs in enumerate(others):
         alone = at >= ALONE_BATCHES and not any(others[at - ALONE_BATCHES : at])
+        assert stride.is_alone is alone
         assert stride.units == (plan.BATCH_UNITS if alone else PIECE_UNITS)
-        state.head = Head(state.head.seq + theirs + own, b"")
-        stride.note(own_entries=own)
+        so_far += theirs
+        stride.note()
 
 
 @requirement("akashik:compact:steps-others-can-wait-for")
@@ -100,7 +104,7 @@ async def test_whoever_comes_with_a_step_is_written_first_and_the_step_lets_one_
     head = (await store.log.head()).seq
 
     async def step() -> None:
-        await field._writer.submit(Archiving(1, [head]), patient=True)
+        await field._writer.submit_patiently(Archiving(1, [head]))
 
     await asyncio.gather(step(), *(field.send(record("ada", f"number {number}")) for number in range(5)))
     kinds = [type(event) for event in await events_of(store, after=head)]
@@ -124,6 +128,64 @@ async def test_an_answer_goes_out_before_the_next_group_is_written() -> None:
     await say("first")
     await store.others
     assert told == ["written", "first", "written", "second"]
+    await field.close()
+
+
+@requirement("akashik:compact:steps-others-can-wait-for")
+@pytest.mark.parametrize(("alone_batches", "steps_units"), [(0, [[6, 6, 6]]), (99, [[6], [6], [6]])])
+async def test_syntheses_share_a_step_alone_and_go_one_by_one_beside_others(
+    monkeypatch: pytest.MonkeyPatch, alone_batches: int, steps_units: list[list[int]]
+) -> None:
+    monkeypatch.setattr(steps, "ALONE_BATCHES", alone_batches)
+    store = Counting(MemoryStore(KEY))
+    field = await filled(store, sessions=3)
+    await compacted(field, "summarize")
+    assert store.archived == steps_units
+    await field.close()
+
+
+@requirement("akashik:compact:others-go-first")
+async def test_nobody_waits_until_the_words_of_a_synthesis_are_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    field = await filled(MemoryStore(KEY))
+    harness, cleaning = await field._cleaning.harness(), asyncio.Event()
+    said: list[str] = []
+
+    async def slowly(_harness: Harness, dirty: Sequence[Sequence[str]]) -> Sequence[CleanGroup]:
+        if any(text.startswith("to keep what") for texts in dirty for text in texts):
+            cleaning.set()
+            await field.send(record("ada", "somebody else"))
+            said.append("somebody else")
+        return harness.clean_groups(dirty)
+
+    monkeypatch.setattr(writer, "_cleaned", slowly)
+    await asyncio.wait_for(compacted(field, "summarize"), timeout=10)
+    assert cleaning.is_set()
+    assert said == ["somebody else"]
+    await field.close()
+
+
+@requirement("akashik:secrets:carried-forward")
+async def test_a_secret_that_is_told_while_a_synthesis_waits_for_its_turn_is_taken_out_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, secret = MemoryStore(KEY), noise(32)
+    field = await filled(store, says=f"the key is {secret}")
+    clean_early = field._writer._clean_early
+
+    async def then_told(work: Work) -> Cleaned | None:
+        cleaned = await clean_early(work)
+        assert cleaned is not None
+        assert secret in repr(cleaned.clean)
+        field._secrets.put("vault", secret, SecretScope(tenant=True))
+        return cleaned
+
+    monkeypatch.setattr(field._writer, "_clean_early", then_told)
+    [synthesis] = (await compacted(field, "summarize")).synthesis_units or ()
+    row = await store.views.unit(synthesis)
+    assert row is not None
+    text = (await store.texts.get([row.seq]))[row.seq].body
+    assert b"[REDACTED:vault]" in text
+    assert secret.encode() not in text
     await field.close()
 
 
@@ -185,12 +247,26 @@ class Telling(FaultyStore):
         await super().commit(commit)
 
 
-async def filled(store: Store, **options: Any) -> LocalField:
+class Counting(FaultyStore):
+    """How many units were archived by each event, for every commit that has one."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.archived: list[list[int]] = []
+
+    async def commit(self, commit: Commit) -> None:
+        events = [decode_entry(entry.body).event for entry in commit.entries]
+        if sizes := [len(event.units) for event in events if isinstance(event, UnitsArchived)]:
+            self.archived.append(sizes)
+        await super().commit(commit)
+
+
+async def filled(store: Store, *, sessions: int = 1, says: str = "quagga", **options: Any) -> LocalField:
     field = await opened(store=store, **options)
     await join(field, "ada")
     await field.send(register("op", authority=10))
     for number in range(UNITS):
-        await field.send(record("ada", f"quagga number {number}"))
+        await field.send(record("ada", f"{says} number {number}", session=f"session {number % sessions}"))
     return field
 
 

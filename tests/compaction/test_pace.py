@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldstone.compaction import pace
-from fieldstone.compaction.pace import in_thread, unhurried
+from fieldstone.compaction.pace import giving_way, in_thread, unhurried
 from tests.requirements import requirement
 
 
@@ -20,6 +20,7 @@ def test_unhurried_items_are_the_same_in_the_same_order(items: list[int]) -> Non
 @requirement("openwop:compaction:waits")
 async def test_long_work_rests_between_two_items_until_the_loop_has_gone_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "STRETCH_S", 0.0)
+    monkeypatch.setattr(pace, "SHORT_S", 0.0)
     turns = 0
 
     async def turn() -> None:
@@ -36,6 +37,20 @@ async def test_long_work_rests_between_two_items_until_the_loop_has_gone_round(m
     turning.cancel()
 
 
+@requirement("openwop:compaction:waits")
+@pytest.mark.parametrize(("somebody_waits", "rests"), [(True, 5), (False, 0)])
+async def test_long_work_rests_sooner_while_somebody_waits(
+    monkeypatch: pytest.MonkeyPatch, somebody_waits: bool, rests: int
+) -> None:
+    monkeypatch.setattr(pace, "STRETCH_S", float("inf"))
+    monkeypatch.setattr(pace, "SHORT_S", 0.0)
+    rested: list[None] = []
+    monkeypatch.setattr(pace._Rests, "_rest", lambda _: rested.append(None))
+    with giving_way(lambda: somebody_waits):
+        await in_thread(lambda: list(unhurried(range(5))))
+    assert len(rested) == rests
+
+
 async def test_work_that_breaks_tells_it_and_the_next_one_is_not_slowed(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> None:
         raise OSError("broken")
@@ -50,7 +65,8 @@ async def test_work_that_breaks_tells_it_and_the_next_one_is_not_slowed(monkeypa
 
 async def test_a_loop_that_turns_no_more_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "STRETCH_S", 0.0)
+    monkeypatch.setattr(pace, "SHORT_S", 0.0)
     monkeypatch.setattr(pace, "LONGEST_REST_S", 0.001)
     stopped = asyncio.new_event_loop()
-    pace._Rests(stopped).rest_if_due()
+    pace._Rests(stopped, lambda: False).rest_if_due()
     stopped.close()

@@ -514,6 +514,10 @@ LEAVING: Final = (
 OVER_ENTRIES: Final = f"{SPLIT}::test_of_a_secret_split_over_entries_of_an_agent_the_later_part_is_taken_out"
 OVER_A_RESTART: Final = f"{SPLIT}::test_a_restart_between_the_two_parts_changes_nothing"
 
+IN_A_SUMMARY: Final = (
+    "tests/protocol/test_compact_secrets.py::test_a_known_secret_in_a_summary_is_not_stored_whatever_its_form"
+)
+
 WRITER: Final = (
     Mutation(
         "writer-cleaning",
@@ -522,6 +526,41 @@ WRITER: Final = (
         "await _cleaned(harness, dirty)",
         "[CleanGroup(texts, ()) for texts in dirty]",
         (NO_TEXT_FIELD,),
+    ),
+    Mutation(
+        "writer-group",
+        "the cleaning of a group",
+        "field/writer.py",
+        "dirty, cleaned = await _cleaned_for(harness, group)",
+        "dirty = [_texts_of(each.work) for each in group]; cleaned = [CleanGroup(texts, ()) for texts in dirty]",
+        (NO_TEXT_FIELD,),
+    ),
+    Mutation(
+        "writer-early",
+        "that what is not cleaned early is cleaned in its turn",
+        "field/writer.py",
+        "cleaned = await self._clean_early(work)",
+        "cleaned = Cleaned(_texts_of(work), CleanGroup(_texts_of(work), ()), await self._cleaning.harness())",
+        (IN_A_SUMMARY,),
+    ),
+    Mutation(
+        "writer-cleaned-early",
+        "the cleaning of a step before its turn",
+        "field/writer.py",
+        "[clean] = await _cleaned(harness, [texts])",
+        "clean = CleanGroup(texts, ())",
+        (IN_A_SUMMARY,),
+    ),
+    Mutation(
+        "writer-cleaned-again",
+        "that a step is cleaned again when a secret was told meanwhile",
+        "field/writer.py",
+        "each.cleaned.by is harness",
+        "each.cleaned.by is not None",
+        (
+            "tests/compaction/test_archiving.py::"
+            "test_a_secret_that_is_told_while_a_synthesis_waits_for_its_turn_is_taken_out_of_it",
+        ),
     ),
     Mutation(
         "writer-on-the-spot",

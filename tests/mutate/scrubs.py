@@ -11,7 +11,16 @@ from tests.house.sources import PACKAGE, Source, dotted, walk_functions
 SCRUBBERS: Final = frozenset(
     {
         *("clean_groups", "clean_if_nothing_is_found", "clean_one", "clean_after", "knowing", "holds_secret"),
-        *("_clean", "_clean_group", "_cleaned", "_without_parts", "_offence", "_rewritten"),
+        *(
+            "_clean",
+            "_clean_group",
+            "_cleaned",
+            "_cleaned_for",
+            "_clean_early",
+            "_without_parts",
+            "_offence",
+            "_rewritten",
+        ),
         *("scrub", "scrubbed", "_scrub", "_scrubbed", "Scrubbing"),
         *("_refuse_altered_names", "_refuse_secrets", "given_secrets"),
         *("clean_words", "clean_values", "_clean_snapshot", "_clean_bodies", "_clean_message", "_with_clean_kind"),

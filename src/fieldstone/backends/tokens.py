@@ -2,7 +2,7 @@
 
 import gzip
 import re
-from base64 import b64decode
+from binascii import a2b_base64
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from hashlib import sha256
@@ -72,4 +72,5 @@ def read_ranks() -> dict[bytes, int]:
     listed = gzip.decompress(path.read_bytes())
     if sha256(listed).hexdigest() != RANKS_SHA256:
         raise RuntimeError(f"{path.name} of {RANKS_PACKAGE} is not {ENCODING}: install the version that is pinned.")
-    return {b64decode(token): int(rank) for token, rank in map(bytes.split, listed.splitlines())}
+    words = listed.split()
+    return dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))

@@ -2,28 +2,44 @@
 
 One thread at a time has the interpreter. Whoever reads from a store lets go of it with every statement, and a thread
 that computes keeps it then for a switch interval each time: beside one in full swing a list of 50 entries took 95 ms,
-and 2 ms without. So long work rests now and then until the loop has gone round.
+and 2 ms without. So long work rests now and then until the loop has gone round, and soon where somebody waits.
 """
 
 import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, ParamSpec, TypeVar
 
 STRETCH_S: Final = 0.002  # of work between two rests: what a turn of the loop may wait for it
+SHORT_S: Final = 0.0002  # the same while somebody waits for an answer
 LONGEST_REST_S: Final = 0.1  # a loop that turns no more keeps nobody waiting
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_somebody_waits: ContextVar[Callable[[], bool]] = ContextVar("somebody waits", default=lambda: False)
 _rest: ContextVar[Callable[[], None] | None] = ContextVar("rest", default=None)  # None: nobody waits
+
+
+@contextmanager
+def giving_way(somebody_waits: Callable[[], bool]) -> Iterator[None]:
+    """What goes on in threads meanwhile rests sooner while somebody waits. It is asked from those threads, and often.
+
+    A request lets go of the interpreter with every statement of its transaction: each time it would wait for a thread
+    in the middle of a stretch."""
+    before = _somebody_waits.set(somebody_waits)
+    try:
+        yield
+    finally:
+        _somebody_waits.reset(before)
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """As `asyncio.to_thread`. The work rests wherever it goes through its items by `unhurried`."""
-    before = _rest.set(_Rests(asyncio.get_running_loop()).rest_if_due)
+    before = _rest.set(_Rests(asyncio.get_running_loop(), _somebody_waits.get()).rest_if_due)
     try:
         return await asyncio.to_thread(work, *args, **kwargs)
     finally:
@@ -42,14 +58,19 @@ def unhurried(items: Iterable[T]) -> Iterator[T]:
 
 
 class _Rests:
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, somebody_waits: Callable[[], bool]) -> None:
         self._loop = loop
-        self._due_s = time.perf_counter() + STRETCH_S
+        self._somebody_waits = somebody_waits
+        self._rested_s = time.perf_counter()
 
     def rest_if_due(self) -> None:
-        if time.perf_counter() < self._due_s:
+        worked_s = time.perf_counter() - self._rested_s
+        if worked_s < SHORT_S or (worked_s < STRETCH_S and not self._somebody_waits()):
             return
+        self._rest()
+        self._rested_s = time.perf_counter()
+
+    def _rest(self) -> None:
         turned = threading.Event()
         self._loop.call_soon_threadsafe(turned.set)
         turned.wait(LONGEST_REST_S)
-        self._due_s = time.perf_counter() + STRETCH_S

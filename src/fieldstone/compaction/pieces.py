@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -24,13 +25,38 @@ class Piece(Struct, frozen=True, gc=False):
     essential: bool
 
 
+class _Found(Struct, frozen=True, gc=False):
+    """A piece of one original, whatever group it is in."""
+
+    start: int
+    end: int
+    facts: Facts
+    essential: bool
+
+
+# Groups that share a budget are looked at twice, together and one by one. What was found in an original is kept for as
+# long as the original is.
+_found: Final[WeakKeyDictionary[Original, tuple[_Found, ...]]] = WeakKeyDictionary()
+
+
 def pieces_of(group: Sequence[Original]) -> list[Piece]:
     """In the order of the group, and of each text."""
     return [
-        Piece(Span(at, start, end), facts_in(original.text[start:end]), essential)
+        Piece(Span(at, found.start, found.end), found.facts, found.essential)
         for at, original in enumerate(unhurried(group))
-        for start, end, essential in _cut(original)
+        for found in _found_in(original)
     ]
+
+
+def _found_in(original: Original) -> tuple[_Found, ...]:
+    known = _found.get(original)
+    if known is None:
+        text = original.text
+        known = tuple(
+            _Found(start, end, facts_in(text[start:end]), essential) for start, end, essential in _cut(original)
+        )
+        _found[original] = known
+    return known
 
 
 def whole(text: str) -> tuple[int, int]:

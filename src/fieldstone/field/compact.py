@@ -7,6 +7,7 @@ from typing import Final
 import structlog
 from msgspec import UNSET, UnsetType, json, structs
 
+from fieldstone.compaction.pace import giving_way
 from fieldstone.compaction.plan import BATCH_UNITS, Selection
 from fieldstone.core.access import Caller
 from fieldstone.core.agents import AgentFacts
@@ -216,7 +217,8 @@ class Compactions:
 
     async def _run(self, running: Running, asked: Asked, plan: Plan, fingerprint: Fingerprint | None) -> Compacted:
         try:
-            await self._compacting.run(running, asked, plan)
+            with giving_way(self._writer.is_busy):
+                await self._compacting.run(running, asked, plan)
         except BaseException:  # why: whatever it was, what is done is done, and its end goes on record
             await self._end(running, None, None)
             raise

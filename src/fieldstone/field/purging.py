@@ -42,7 +42,7 @@ class Purge:
         self._cold = cold
         self._cooling = cooling
         self._forget = forget
-        self._stride = Stride(state)
+        self._stride = Stride(lambda: writer.others)
         self._answered: set[bytes] = set()  # ids of purged units that remembered answers may still hold
 
     async def put(self, work: "Purging", *, in_pieces: bool = False) -> None:
@@ -57,14 +57,14 @@ class Purge:
                 finally:  # those that went are cleared, whatever became of the others
                     events = [each.event for each in went if each.event is not None]
                     await self._clear(events, [unit_id for each in went for unit_id in each.ids])
-            self._stride.note(own_entries=len(events))
+            self._stride.note()
 
     async def _submit(self, work: "Purging") -> None:
         try:
-            await self._writer.submit(work, patient=True)
+            await self._writer.submit_patiently(work)
         except SecretLeakage:  # what goes, goes: a summariser that says a secret cannot keep it
             work.remade = ()
-            await self._writer.submit(work, patient=True)
+            await self._writer.submit_patiently(work)
 
     async def erase(self, work: "Erasing") -> None:
         async with self._state.rewriting:

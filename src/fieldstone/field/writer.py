@@ -54,10 +54,19 @@ REPLY_TYPES: Final[dict[Operation, type[Registered | Deregistered | Accepted | D
 Outcome = Reply | Exception
 
 
+class Cleaned(NamedTuple):
+    """A work's texts as they came, what became of them, and with which rules and secrets."""
+
+    texts: Sequence[str]
+    clean: CleanGroup
+    by: Harness
+
+
 class Waiting(Struct, frozen=True):
     work: Work
     fingerprint: Fingerprint | None
     answer: asyncio.Future[Reply] | None  # None: nobody waits (what a read leaves behind)
+    cleaned: Cleaned | None = None  # before its turn
 
 
 class Landed(Struct, frozen=True, gc=False):
@@ -134,26 +143,40 @@ class Writer:
         self._queue: list[Waiting] = []
         self._patient: list[Waiting] = []
         self._gave_way = False  # those who are patient, to the group before
+        self.others = 0  # requests so far of those who are not patient
         self._running: asyncio.Task[None] | None = None
         self._quiet: asyncio.TimerHandle | None = None
         self._writing = asyncio.Lock()
         self._last_group_ms = 0.0
         self._closed = False
 
-    def submit(
-        self, work: Work, fingerprint: Fingerprint | None = None, *, patient: bool = False
-    ) -> asyncio.Future[Reply]:
-        """The answer, once it is on disk. A caller that goes away takes its answer with it, not the request.
-
-        Who is patient lets others go first, once: a step of a compaction takes as long as several RECORDs, and in a
-        group with it they would wait for that, too.
-        """
+    def submit(self, work: Work, fingerprint: Fingerprint | None = None) -> asyncio.Future[Reply]:
+        """The answer, once it is on disk. A caller that goes away takes its answer with it, not the request."""
         if self._closed:
             raise ShuttingDown
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        (self._patient if patient else self._queue).append(Waiting(work, fingerprint, answer))
+        self._queue.append(Waiting(work, fingerprint, answer))
         self._start()
         return answer
+
+    async def submit_patiently(self, work: Work) -> Reply:
+        """The same for who lets others go first, once: a step of a compaction takes as long as several RECORDs, and in
+        a group with it they would wait for that, too. Nor do they wait until its words are clean."""
+        cleaned = await self._clean_early(work)
+        if self._closed:
+            raise ShuttingDown
+        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._patient.append(Waiting(work, None, answer, cleaned))
+        self._start()
+        return await answer
+
+    async def _clean_early(self, work: Work) -> Cleaned | None:
+        texts = _texts_of(work)
+        if not texts:
+            return None
+        harness = await self._cleaning.harness()
+        [clean] = await _cleaned(harness, [texts])
+        return Cleaned(texts, clean, harness)
 
     def leave(self, work: Work) -> None:
         """Write it with the next group, or soon. Nobody waits for it."""
@@ -162,6 +185,10 @@ class Writer:
         self._queue.append(Waiting(work, None, None))
         if self._running is None and self._quiet is None:
             self._quiet = asyncio.get_running_loop().call_later(QUIET_FLUSH_MS / 1e3, self._start)
+
+    def is_busy(self) -> bool:
+        """Somebody waits for an answer."""
+        return self._running is not None
 
     @property
     def quiet(self) -> bool:
@@ -259,6 +286,7 @@ class Writer:
 
     def _next_group(self) -> list[Waiting]:
         group, self._queue = self._queue[:MOST_REQUESTS_A_GROUP], self._queue[MOST_REQUESTS_A_GROUP:]
+        self.others += len(group)
         if not group or self._gave_way:
             group, self._patient = group + self._patient, []
         self._gave_way = bool(self._patient)
@@ -295,8 +323,7 @@ class Writer:
         known = await self._known_replies(group)
         desk = Desk(self._state, self._ids, known, at_ms=self._clock.now_ms(), epoch_leap=self._rules.epoch_leap)
         harness = await self._cleaning.harness()
-        dirty = [[*waiting.work.texts(), *[name for _, name in waiting.work.names()]] for waiting in group]
-        cleaned = await _cleaned(harness, dirty)
+        dirty, cleaned = await _cleaned_for(harness, group)
         written = Written([], [], desk.unit_texts, [])
         for waiting, texts, clean in zip(group, dirty, cleaned, strict=True):
             written.outcomes.append(await self._decide(desk, written, harness, waiting, texts, clean))
@@ -340,6 +367,24 @@ class Writer:
         if fingerprint and draft.events:  # what changed nothing may be asked again
             desk.remember(RememberedReply(fingerprint.key, fingerprint.request, draft.at_ms, _encoder.encode(reply)))
         return reply
+
+
+def _texts_of(work: Work) -> Sequence[str]:
+    return [*work.texts(), *[name for _, name in work.names()]]
+
+
+async def _cleaned_for(
+    harness: Harness, group: Sequence[Waiting]
+) -> tuple[Sequence[Sequence[str]], Sequence[CleanGroup]]:
+    """The texts as they came, and clean. Who cleaned early did so without the secrets that were told since."""
+    early = [each.cleaned if each.cleaned is not None and each.cleaned.by is harness else None for each in group]
+    dirty = [_texts_of(waiting.work) for waiting, done in zip(group, early, strict=True) if done is None]
+    cleaned = await _cleaned(harness, dirty)
+    if len(dirty) == len(group):
+        return dirty, cleaned
+    late = zip(dirty, cleaned, strict=True)
+    pairs = [next(late) if done is None else (done.texts, done.clean) for done in early]
+    return [texts for texts, _ in pairs], [clean for _, clean in pairs]
 
 
 async def _cleaned(harness: Harness, dirty: Sequence[Sequence[str]]) -> Sequence[CleanGroup]:

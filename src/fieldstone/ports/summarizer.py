@@ -9,7 +9,7 @@ from msgspec import Struct
 VERBATIM_TYPES: Final = frozenset({"decision", "constraint", "human_directive", "question"})
 
 
-class Original(Struct, frozen=True):
+class Original(Struct, frozen=True, weakref=True):
     """A unit that goes into a synthesis."""
 
     unit_id: str
@@ -24,7 +24,7 @@ class Original(Struct, frozen=True):
         return self.contested or self.type in VERBATIM_TYPES
 
 
-class Quote(Struct, frozen=True):
+class Quote(Struct, frozen=True, gc=False):
     """A stretch of an original that stands in the distillate word for word. Places are in characters."""
 
     unit_id: str

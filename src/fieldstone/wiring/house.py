@@ -62,9 +62,8 @@ async def open_house(settings: Settings, *, conformance: bool = False) -> AsyncI
     credentials = Credentials(keys, local_tenant=settings.tenant, tokens=_open_tokens(settings, clock))
     check_address(settings.host, is_open=credentials.is_open())  # before the store is taken
     models = replace(open_models(settings), shared=True)
-    if host is not None:
-        # To load the counter keeps every thread waiting for 60 ms: now, and not when a memory is first compacted.
-        await asyncio.to_thread(models.counter.count, "")
+    # To load the counter keeps every thread waiting for 60 ms: now, and not when it is first asked.
+    await asyncio.to_thread(models.counter.count, "")
     place = TenantPlace(open_stores(settings, program=SERVER_PROGRAM), access, open_planes(settings))
 
     async def open_tenant(tenant: str) -> LocalField:
