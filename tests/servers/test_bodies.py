@@ -1,12 +1,17 @@
 """Bodies and bytes that no client should send: a coded answer, nothing changed, and the server goes on."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 
 import pytest
 from msgspec import json
+from starlette.types import Send
 
+from fieldstone.servers.http import endpoint
+from fieldstone.servers.http.answers import Answer
 from fieldstone.servers.http.body import DRAIN_BYTES
+from fieldstone.servers.http.protocol import answer_whole
 from tests.requirements import requirement
 from tests.servers.live import Held, Live, assert_refused, live_server, message, unit
 
@@ -148,6 +153,32 @@ async def test_requests_in_a_pipeline_are_answered_in_their_order(team: Live) ->
     last = b"GET /v1/nowhere HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
     answer = await team.raw(one * 3 + last)
     assert [part[:3] for part in answer.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"200", b"404"]
+
+
+@pytest.mark.parametrize(
+    "request_line", ["GET /healthz", "HEAD /healthz", "GET /nowhere", "PATCH /v1/record", "GET /v1/units", "GET /docs"]
+)
+async def test_an_answer_in_one_write_has_the_bytes_that_it_would_have_in_two(
+    team: Live, monkeypatch: pytest.MonkeyPatch, request_line: str
+) -> None:
+    asked = f"{request_line} HTTP/1.1\r\nhost: localhost\r\n".encode()
+    whole: list[bool] = []
+
+    def told(answer: Answer, send: Send) -> bool:
+        whole.append(answer_whole(answer, send))
+        return whole[-1]
+
+    monkeypatch.setattr(endpoint, "answer_whole", told)
+    in_one = await team.raw(asked + b"\r\n" + asked + b"connection: close\r\n\r\n")
+    monkeypatch.setattr(endpoint, "answer_whole", lambda _answer, _send: False)
+    in_two = await team.raw(asked + b"\r\n" + asked + b"connection: close\r\n\r\n")
+    assert _without_date(in_one) == _without_date(in_two)
+    has_own_headers = request_line.startswith(("HEAD", "PATCH")) or "/docs" in request_line
+    assert whole == [not has_own_headers, False]
+
+
+def _without_date(answers: bytes) -> bytes:
+    return re.sub(rb"(?m)^date: .*\r\n", b"", answers)
 
 
 async def test_a_client_that_goes_away_disturbs_nobody_and_what_was_accepted_is_finished(team: Live) -> None:

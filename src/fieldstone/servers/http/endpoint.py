@@ -26,6 +26,7 @@ from fieldstone.servers.http.answers import CHALLENGE, CLOSE, Answer, Header, Re
 from fieldstone.servers.http.body import DRAIN_BYTES, BodyTooSlow, ClientGone, EndlessBody, drain
 from fieldstone.servers.http.entrance import Entrance, Visit
 from fieldstone.servers.http.gate import Gate
+from fieldstone.servers.http.protocol import answer_whole
 from fieldstone.servers.http.query import check_known
 
 SLOW_MS: Final = 2_500  # longer than ATTUNE may wait for min_epoch
@@ -80,7 +81,8 @@ class Endpoint:
         begun = perf_counter()
         try:
             answer = await self._answer(scope, receive)
-            await send_answer(answer, receive, send, scope["method"])
+            if not answer_whole(answer, send):
+                await send_answer(answer, receive, send, scope["method"])
         except ClientGone:
             return
         except Exception as broken:  # why: only a stream breaks here; it is cut off, and the caller sees that it was

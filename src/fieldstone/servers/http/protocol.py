@@ -3,10 +3,11 @@
 import asyncio
 from typing import Any, Final
 
+from starlette.types import Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from fieldstone.core.errors import InvalidEnvelope
-from fieldstone.servers.http.answers import JSON, encode_error
+from fieldstone.servers.http.answers import JSON, Answer, encode_error
 from fieldstone.servers.http.streams import CUT_OFF
 from fieldstone.wire.errors import error_body
 
@@ -18,19 +19,21 @@ INTERIM: Final = b"HTTP/1.1 1"
 
 class FieldProtocol(HttpToolsProtocol):
     _joined: "JoinedWrites"
+    _extensions: dict[str, dict[object, object]]
     _answered_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         self._joined = JoinedWrites(transport)
+        # Whoever answers a request may cut it off: a follower that takes nothing would hold its line for ever.
+        self._extensions = {CUT_OFF: {"abort": self._joined.abort}}
         super().connection_made(self._joined)
         self._answered_s = self.loop.time()
         self._look_again_in(self.timeout_keep_alive)  # also for who connects and never sends a whole request
         self.access_log = False  # whatever the handlers of the process: requests are logged by `endpoint.py`
 
     def on_message_begin(self) -> None:
-        """Whoever answers a request may cut it off: a follower that takes nothing would hold its line for ever."""
         super().on_message_begin()
-        self.scope["extensions"] = {CUT_OFF: {"abort": self._joined.abort}}
+        self.scope["extensions"] = self._extensions
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -86,6 +89,34 @@ class FieldProtocol(HttpToolsProtocol):
         """Elsewhere the request is answered like any other, and that is all there is to say."""
 
 
+def answer_whole(answer: Answer, send: Send) -> bool:
+    """An answer that is complete, in one write, as uvicorn would have it in two, each header of which it looks at:
+    a sixteenth of what a small request costs. False: it has to go the way of all others."""
+    cycle = getattr(send, "__self__", None)
+    if type(cycle) is not RequestResponseCycle or not isinstance(cycle.transport, JoinedWrites):
+        return False
+    if answer.headers or answer.stream is not None or cycle.scope["method"] == "HEAD":
+        return False
+    if cycle.response_started or cycle.disconnected or cycle.flow.write_paused or not cycle.keep_alive:
+        return False
+    cycle.response_started = True
+    cycle.waiting_for_100_continue = False
+    cycle.transport.write_whole(
+        b"%b%bcontent-type: %b\r\ncontent-length: %d\r\n\r\n%b"
+        % (
+            STATUS_LINE[answer.status],
+            b"".join([b"%b: %b\r\n" % header for header in cycle.default_headers]),
+            answer.content_type,
+            len(answer.body),
+            answer.body,
+        )
+    )
+    cycle.response_complete = True
+    cycle.message_event.set()
+    cycle.on_response()
+    return True
+
+
 class JoinedWrites(asyncio.Transport):
     """A transport that keeps an answer's head until its body comes. uvicorn writes the two one after the other, and
     each write is a system call that wakes the client: together they are a third of what a small request costs."""
@@ -105,6 +136,10 @@ class JoinedWrites(asyncio.Transport):
         elif data[:9] == HEAD and data[:10] != INTERIM:
             self._head = bytes(data)
             return
+        self._transport.write(data)
+
+    def write_whole(self, data: bytes) -> None:
+        """Head and body at once."""
         self._transport.write(data)
 
     def flush(self) -> None:
