@@ -3,12 +3,14 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 
 import apsw
 import pytest
 
 from fieldstone.backends.sqlite.connection import empty_journal
+from fieldstone.backends.sqlite.file import SqliteFile
 from fieldstone.backends.sqlite.runway import FIRST_PAGES, NEAR_PAGES, PAGES_AT_ONCE, SPARE_BYTES, Runway
 
 PAGE_BYTES = 4096
@@ -56,6 +58,63 @@ def test_whoever_writes_a_few_pages_gets_no_runway(store: Store) -> None:
         store.write(1)
     store.settle()
     assert store.room_pages() == store.reached
+
+
+def test_whoever_makes_a_store_and_writes_a_few_units_gets_none_either(tmp_path: Path) -> None:
+    file = SqliteFile(tmp_path / "field.db")
+    file.transact(lambda writer: writer.execute("CREATE TABLE more (number INTEGER)"))
+    assert 0 < file._wal_pages < FIRST_PAGES // 2
+    file.close()
+
+
+def test_a_file_that_is_long_enough_is_not_made_longer_by_the_next_one_who_writes_to_it(
+    store: Store,
+) -> None:
+    """Nor by many who come and go: a process that opens it knows nothing of what others have laid out."""
+    store.write(FIRST_PAGES)
+    store.settle()
+    room = store.room_pages()
+    for _ in range(3):
+        store.runway.close()
+        store.runway = Runway(store.writer)
+        store.write(1)
+        store.settle()
+        assert store.room_pages() == room
+    store.write(PAGES_AT_ONCE - NEAR_PAGES + 16)
+    store.settle()
+    assert store.room_pages() >= store.reached + PAGES_AT_ONCE
+
+
+def test_a_commit_is_not_told_as_broken_where_no_thread_is_to_be_had(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Thread, "start", refused)
+        store.write(FIRST_PAGES)
+    assert store.room_pages() == store.reached
+    store.write(PAGES_AT_ONCE)
+    store.settle()
+    assert store.room_pages() >= store.reached + PAGES_AT_ONCE
+
+
+def test_a_wal_that_is_gone_hinders_no_commit_and_is_looked_for_again_later(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("fieldstone.backends.sqlite.runway.os.open", _gone)
+        store.write(FIRST_PAGES)
+        store.settle()
+    assert store.room_pages() == store.reached
+    store.write(PAGES_AT_ONCE)
+    store.settle()
+    assert store.room_pages() >= store.reached + PAGES_AT_ONCE
+
+
+def _gone(*_: object) -> int:
+    raise FileNotFoundError
 
 
 def test_commits_stay_within_a_file_that_has_its_length_already(store: Store) -> None:

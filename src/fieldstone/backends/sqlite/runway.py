@@ -13,7 +13,7 @@ from typing import Final
 
 import apsw
 
-FIRST_PAGES: Final = 48  # whoever writes a few units and goes again needs no runway
+FIRST_PAGES: Final = 160  # whoever makes a store, which takes 60, writes a few units and goes again needs no runway
 NEAR_PAGES: Final = 500  # of the end: what 64 busy agents write while it is made longer
 PAGES_AT_ONCE: Final = 1_000
 PIECE: Final = bytes(256 * 1024)  # synced one by one: a commit beside it waits for one of them at most, .5 ms
@@ -27,14 +27,17 @@ class Runway:
 
     def __init__(self, writer: apsw.Connection) -> None:
         self._file = writer.filename_wal
-        self._frame_bytes = writer.pragma("page_size") + FRAME_HEADER_BYTES
+        self._frame_bytes: int = writer.pragma("page_size") + FRAME_HEADER_BYTES
         self._lengthen_at = FIRST_PAGES
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-runway")
 
     def reached(self, pages: int) -> None:
         if pages >= self._lengthen_at:
             self._lengthen_at = NEVER  # until this time is over
-            self._thread.submit(self._lengthen)
+            try:
+                self._thread.submit(self._lengthen, pages)
+            except RuntimeError:  # no thread to be had: an error here would be told of a commit that is on disk
+                self._lengthen_at = pages + PAGES_AT_ONCE
 
     def cut(self) -> None:
         """The file has been emptied."""
@@ -43,24 +46,27 @@ class Runway:
     def close(self) -> None:
         self._thread.shutdown(wait=True)
 
-    def _lengthen(self) -> None:
+    def _lengthen(self, reached: int) -> None:
         """Beside the commits, of any process: what is appended goes behind the end that the file has at that moment, so
         no frame is written over. It only saves time; a disk that does not take it tells whoever has something to say.
         """
+        pages = reached
         try:
             file = os.open(self._file, os.O_WRONLY | os.O_APPEND)
+            try:
+                # Another process may have made it longer, or one before us that was killed.
+                is_near = self._pages_of(file) - reached <= NEAR_PAGES
+                if is_near and shutil.disk_usage(self._file).free >= SPARE_BYTES:
+                    _append_zeros(file, PAGES_AT_ONCE * self._frame_bytes)
+            finally:
+                pages = self._pages_of(file)
+                os.close(file)
         except OSError:
-            return
-        try:
-            is_longer = shutil.disk_usage(self._file).free >= SPARE_BYTES
-            if is_longer:
-                _append_zeros(file, PAGES_AT_ONCE * self._frame_bytes)
-        except OSError:
-            is_longer = False
-        finally:
-            pages = os.fstat(file).st_size // self._frame_bytes
-            self._lengthen_at = pages - NEAR_PAGES if is_longer else pages + PAGES_AT_ONCE
-            os.close(file)
+            pass
+        self._lengthen_at = pages - NEAR_PAGES if pages - reached > NEAR_PAGES else reached + PAGES_AT_ONCE
+
+    def _pages_of(self, file: int) -> int:
+        return os.fstat(file).st_size // self._frame_bytes
 
 
 def _append_zeros(file: int, size_bytes: int) -> None:
