@@ -17,6 +17,7 @@ from msgspec import Struct, json
 
 from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.backends.sqlite import file as sqlite_file
+from fieldstone.backends.sqlite import runway
 from fieldstone.backends.sqlite.store import SqliteStore
 from fieldstone.backends.system import SystemClock, SystemIds
 from fieldstone.core.errors import AgentIdTaken
@@ -32,6 +33,7 @@ from tests.crash.script import AGENTS, agent_name, message
 from tests.messages import attune, register
 
 SMALL_WAL_PAGES = 40  # so that checkpoints, too, are killed in the middle
+SHORT_RUNWAY_PAGES = 8  # and the thread that makes the WAL's file longer
 
 
 class Job(Struct, frozen=True):
@@ -71,6 +73,7 @@ class HastyStore(TellingStore):
 async def live(job: Job) -> None:
     if job.small_wal:
         sqlite_file.CHECKPOINT_PAGES = SMALL_WAL_PAGES  # type: ignore[misc]
+        runway.FIRST_PAGES = runway.NEAR_PAGES = runway.PAGES_AT_ONCE = SHORT_RUNWAY_PAGES  # type: ignore[misc]
     real = SqliteStore.open(Path(job.path), KEY)
     store = HastyStore(real) if job.planted_bug else TellingStore(real)
     field = await open_local(

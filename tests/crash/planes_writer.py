@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from fieldstone.backends.sqlite import runway
 from fieldstone.backends.sqlite.planes import SqlitePlanes
 from fieldstone.ports.planes import EventRow, PlaneStore, SnapshotRow, StreamRow, Tables
 
@@ -19,6 +20,7 @@ BATCH: Final = 3
 TRUNCATED_EVERY: Final = 5  # appends
 KEPT: Final = 20  # events above the floor
 CHUNK: Final = 7
+SHORT_RUNWAY_PAGES: Final = 8  # so that the kill falls into the lengthening of the WAL's file, too
 NOW_MS: Final = 1_750_000_000_000
 
 
@@ -67,4 +69,5 @@ def say(word: str, number: int) -> None:
 
 
 if __name__ == "__main__":
+    runway.FIRST_PAGES = runway.NEAR_PAGES = runway.PAGES_AT_ONCE = SHORT_RUNWAY_PAGES  # type: ignore[misc]
     asyncio.run(write(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else None))
