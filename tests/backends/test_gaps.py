@@ -22,6 +22,13 @@ async def test_in_short_stretches_the_same_gaps_are_found(tmp_path: Path, monkey
     assert found[0] == found[1] == found[2] != []
 
 
+async def test_in_a_file_behind_a_symbolic_link_the_same_gaps_are_found(tmp_path: Path) -> None:
+    path, link = tmp_path / "store.db", tmp_path / "link.db"
+    fill_and_delete(path)
+    link.symlink_to(path)
+    assert await gaps._find_gaps(link, [TEXTS]) == await gaps._find_gaps(path, [TEXTS]) != []
+
+
 def fill_and_delete(path: Path) -> None:
     chance = random.Random(5)
     connection = open_writer(path)

@@ -97,8 +97,9 @@ def _begin_walk(path: Path, table: Table) -> _Walk:
 
 def _walk_on(path: Path, table: Table, walk: _Walk) -> list[Gap]:
     """A stretch of it has the file open for itself: whoever waits for it may go away, and leaves nothing open."""
-    # By SQLite's own means: closing a file that is opened otherwise takes away the locks that SQLite has on it.
-    file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    # By SQLite's own means: closing a file that is opened otherwise takes away the locks that SQLite has on it. Here it
+    # follows no symbolic link: its connections do so before they come here.
+    file = apsw.VFSFile("", str(path.resolve()), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
     try:
         return [gap for page in _next_leaves(file, walk) for gap in _gap(table, page)]
     finally:
