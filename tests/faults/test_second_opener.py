@@ -53,6 +53,16 @@ async def opened(path: Path) -> LocalField:
     return await open_local_field(Settings(db=str(path)), program="the second")
 
 
+async def test_a_store_of_two_names_has_one_holder(tmp_path: Path) -> None:
+    path, link = tmp_path / "field.db", tmp_path / "link.db"
+    link.symlink_to(path)
+    for first, second in ((path, link), (link, path)):
+        field = await opened(first)
+        with pytest.raises(StoreHeld):
+            await opened(second)
+        await field.close()
+
+
 async def test_the_second_opener_is_told_which_process_holds_the_store_and_since_when(tmp_path: Path) -> None:
     path = tmp_path / "field.db"
     with holder_of(path) as process:
