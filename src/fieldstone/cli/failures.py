@@ -52,7 +52,7 @@ def refusal(error: Exception) -> Refused | None:
         return Refused(f"error: What came back is not what a field holds: {error}. Is it a Fieldstone field?")
     for kind in type(error).__mro__:
         if sentence := _SENTENCES.get((kind.__module__.partition(".")[0], kind.__name__)):
-            return Refused("error: " + sentence.format(str(error).rstrip(".")))
+            return Refused("\n".join(("error: " + sentence.format(str(error).rstrip(".")), *notes(error))))
     return None
 
 
@@ -65,6 +65,11 @@ def is_damage(error: Exception) -> bool:
 
 def unreadable(error: Exception) -> str:
     return f"The store cannot be read ({type(error).__name__}: {str(error).rstrip('.')})."
+
+
+def notes(error: Exception) -> tuple[str, ...]:
+    """What to do about it, where whoever raised it knew."""
+    return tuple(getattr(error, "__notes__", ()))
 
 
 @contextmanager

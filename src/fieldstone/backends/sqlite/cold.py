@@ -40,6 +40,10 @@ PACKING_LEVEL: Final = 1  # of 9: twice as fast as zlib's default, and 7% larger
 OWNER_BYTES: Final = 16
 BLOCKS: Final = Table("blocks", ("salts", "bodies"))
 VECTORS: Final = Table("vectors", ("members", "scales", "codes"))
+WHEN_DAMAGED: Final = (
+    "Stop what uses the store, move {0} away (with its -wal and -shm), and put a backup of it in its place. "
+    "Without one the field opens, too, but texts of archived units are missing: `fieldstone verify` names the first."
+)
 
 T = TypeVar("T")
 
@@ -84,7 +88,10 @@ class SqliteColdFile:
         try:
             yield
         except apsw.Error as error:
-            raise type(error)(f"{self.path}: {error}") from error
+            named = type(error)(f"{self.path}: {error}")
+            if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+                named.add_note(WHEN_DAMAGED.format(self.path))
+            raise named from error
 
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """`work` in one transaction, which is on disk when this returns."""
@@ -224,9 +231,12 @@ class SqliteCold:
         query = "SELECT position, salts, bodies FROM blocks WHERE position BETWEEN ? AND ? ORDER BY position LIMIT ?"
         first = self._span.position(max(seq, 0) >> BLOCK_BITS)
         while first <= self._span.end:
-            rows: list[Any] = near.execute(query, (first, self._span.end, READ_BLOCKS)).fetchall()
+            with self._file.named():
+                rows: list[Any] = near.execute(query, (first, self._span.end, READ_BLOCKS)).fetchall()
             for _, salts, bodies in rows:
-                yield _unpacked(salts, bodies).values()
+                with self._file.named():
+                    block = _unpacked(salts, bodies)
+                yield block.values()
             first = rows[-1][0] + 1 if rows else self._span.end + 1
 
 
