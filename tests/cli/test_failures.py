@@ -73,6 +73,11 @@ def test_a_file_that_is_no_store_is_told_in_a_sentence() -> None:
     assert not Path("notes.txt.lock").exists()
 
 
+@pytest.mark.parametrize("path", [".", "/", "", "sqlite:"])
+def test_a_path_that_names_no_file_is_told_in_a_sentence(path: str) -> None:
+    assert "names no file. A store's path looks like team.db." in refused("status", "--db", path)
+
+
 def test_a_kind_of_store_that_is_not_known_is_told_in_a_sentence() -> None:
     stderr = refused("status", "--db", "mysql://me:hush@host/db")
     assert stderr.startswith("error: mysql: is not a store that this version knows.")
