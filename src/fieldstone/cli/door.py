@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 import fieldstone
 from fieldstone import wiring
-from fieldstone.cli.failures import Refused, is_damage, notes, unreadable
+from fieldstone.cli.failures import Refused, advice, is_damage, unreadable
 from fieldstone.cli.options import Where
 from fieldstone.core.errors import Forbidden
 from fieldstone.ports.lease import StoreHeld
@@ -71,8 +71,7 @@ async def opened(where: Where, *, make: bool = False) -> "AsyncIterator[Field]":
         except Exception as error:  # why: a damaged file makes its readers raise anything; what is not damage goes on
             if not is_damage(error):
                 raise
-            advice = notes(error) or ("`fieldstone verify` says where it is damaged.",)
-            raise Refused("\n".join((f"error: {unreadable(error)}", *advice))) from error
+            raise Refused("\n".join((f"error: {unreadable(error)}", *advice(error)))) from error
 
     async with fieldstone.Field(door) as field:
         if loaded.sources["field"] != "default" and local_field(field) is None:

@@ -5,7 +5,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +20,7 @@ from fieldstone.backends.sqlite.connection import (
     JOURNAL_LIMIT_BYTES,
     empty_journal,
     full_as_storage_full,
+    named,
     open_reader,
     transaction,
 )
@@ -40,10 +41,7 @@ PACKING_LEVEL: Final = 1  # of 9: twice as fast as zlib's default, and 7% larger
 OWNER_BYTES: Final = 16
 BLOCKS: Final = Table("blocks", ("salts", "bodies"))
 VECTORS: Final = Table("vectors", ("members", "scales", "codes"))
-WHEN_DAMAGED: Final = (
-    "Stop what uses the store, move {0} away (with its -wal and -shm), and put a backup of it in its place. "
-    "Without one the field opens, too, but texts of archived units are missing: `fieldstone verify` names the first."
-)
+WITHOUT: Final = "the field opens, too, but texts of archived units are missing: `fieldstone verify` names the first."
 
 T = TypeVar("T")
 
@@ -82,16 +80,8 @@ class SqliteColdFile:
             self._beside = open_reader(self.path)
         return self._beside
 
-    @contextmanager
-    def named(self) -> Iterator[None]:
-        """SQLite says what is wrong with a file, and not with which: beside a store there are several."""
-        try:
-            yield
-        except apsw.Error as error:
-            named = type(error)(f"{self.path}: {error}")
-            if isinstance(error, apsw.NotADBError | apsw.CorruptError):
-                named.add_note(WHEN_DAMAGED.format(self.path))
-            raise named from error
+    def named(self) -> AbstractContextManager[None]:
+        return named(self.path, without=WITHOUT)
 
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """`work` in one transaction, which is on disk when this returns."""
