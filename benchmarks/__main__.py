@@ -16,7 +16,7 @@ from benchmarks.figures import Figure, Report
 from benchmarks.http import measure_http
 from benchmarks.memory_host import measure_memory_host
 from benchmarks.peers import measure_peers
-from benchmarks.peers.environment import ROOT, fresh_install_mb, mem0_installed_mb
+from benchmarks.peers.environment import ROOT, fresh_install, mem0_installed
 from benchmarks.quality import measure_quality
 from benchmarks.recall import measure_recall
 from benchmarks.record import Rates, measure_record
@@ -125,10 +125,14 @@ def _peers(report: Report, work_dir: Path, rates: Rates) -> None:
 
 
 def _size(report: Report) -> None:
-    ours = fresh_install_mb([str(ROOT)])
-    report.add(Figure("base install", ours, "MB", bar=152.0, at_most=True))
-    mem0 = mem0_installed_mb()
-    report.add(Figure("base install", ours, "MB", "mem0 installed the same way", mem0, bar=1.0, at_most=True))
+    """The goal is a number, and mem0's: which of its two sizes that was, nobody wrote down."""
+    ours, mem0 = fresh_install([str(ROOT)]), mem0_installed()
+    for name, size, theirs, most in (
+        ("base install", ours.compiled, mem0.compiled, 1.0),
+        ("base install before Python compiles", ours.files, mem0.files, None),
+    ):
+        report.add(Figure(name, size, "MB", bar=152.0, at_most=True))
+        report.add(Figure(name, size, "MB", "mem0 installed the same way", theirs, bar=most, at_most=True))
 
 
 if __name__ == "__main__":

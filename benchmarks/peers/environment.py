@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv-bench"
@@ -22,6 +23,13 @@ INSTALL_TIMEOUT_S = 1_800  # about 200 MB over a slow line
 
 # They come with the environment, not with what is installed into it.
 INSTALLERS = frozenset({"pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils-precedence.pth"})
+
+
+class Installed(NamedTuple):
+    """What is in an environment, in MB: the files that come, and these with what pip has Python compile of them."""
+
+    files: float
+    compiled: float
 
 
 def bench_python() -> Path:
@@ -36,34 +44,35 @@ def bench_python() -> Path:
     return _python(VENV)
 
 
-def mem0_installed_mb() -> float:
+def mem0_installed() -> Installed:
     """The size of a fresh environment with only `mem0ai`, at the pinned versions; measured once per pin."""
     bench_python()
-    kept = VENV / ".mem0-installed-mb"
+    kept = VENV / ".mem0-installed"
     if not kept.exists():
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
             # pip takes hashes only for a complete list, and this one is complete for two peers, not for one.
             # The versions suffice: nothing in that environment is ever run.
             constraints.write("\n".join(re.findall(r"^[\w.-]+==[^\s;]+", REQUIREMENTS.read_text(), re.MULTILINE)))
             constraints.flush()
-            size_mb = fresh_install_mb(["--constraint", constraints.name, "mem0ai"])
-        kept.write_text(f"{size_mb:.1f}")
-    return float(kept.read_text())
+            size = fresh_install(["--constraint", constraints.name, "mem0ai"])
+        kept.write_text(f"{size.files:.1f} {size.compiled:.1f}")
+    files, compiled = map(float, kept.read_text().split())
+    return Installed(files, compiled)
 
 
-def fresh_install_mb(pip_arguments: Sequence[str]) -> float:
-    """`pip install` with these arguments into an empty environment: what it puts there, in MB."""
+def fresh_install(pip_arguments: Sequence[str]) -> Installed:
+    """`pip install` with these arguments into an empty environment: what it puts there."""
     VENV.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=VENV, prefix="fresh-") as directory:
         fresh = Path(directory) / "venv"
         _make_venv(fresh)
         _pip_install(fresh, pip_arguments)
-        return installed_size_mb(site_packages(fresh))
+        return installed_in(site_packages(fresh))
 
 
-def installed_size_mb(site_packages: Path) -> float:
-    """What `du -sm` says (blocks on disk, 1 MB = 2**20 bytes, compiled files included), less pip and setuptools."""
-    total_bytes = 0
+def installed_in(site_packages: Path) -> Installed:
+    """As `du -sm` counts (blocks on disk, 1 MB = 2**20 bytes), less pip and setuptools."""
+    files_bytes = compiled_bytes = 0
     seen: set[tuple[int, int]] = set()
     for entry in site_packages.iterdir():
         if entry.name.split("-")[0] in INSTALLERS or entry.name in INSTALLERS:
@@ -73,8 +82,9 @@ def installed_size_mb(site_packages: Path) -> float:
             stat = path.lstat()
             if (stat.st_dev, stat.st_ino) not in seen:  # a hard link takes no room of its own
                 seen.add((stat.st_dev, stat.st_ino))
-                total_bytes += stat.st_blocks * 512
-    return total_bytes / 2**20
+                compiled_bytes += stat.st_blocks * 512
+                files_bytes += 0 if "__pycache__" in path.parts else stat.st_blocks * 512
+    return Installed(files_bytes / 2**20, compiled_bytes / 2**20)
 
 
 def site_packages(venv: Path) -> Path:
@@ -103,4 +113,4 @@ def _pip_install(venv: Path, arguments: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     bench_python()
-    print(f"mem0ai alone: {mem0_installed_mb():.1f} MB")
+    print(f"mem0ai alone: {mem0_installed().compiled:.1f} MB")

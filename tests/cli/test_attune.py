@@ -47,6 +47,19 @@ def test_conflicts_are_shown(team: list[str]) -> None:
     assert ", contested" in page
 
 
+def test_of_many_conflicts_a_person_reads_those_of_the_page_first_and_how_many_more_there_are(
+    team: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fieldstone.cli.attune.CONFLICTS_SHOWN", 1)
+    record("Nobody drinks here", "--agent", "bob", "--relation", f"contradicts:{team[0]}:somebody does")
+    late = record("The shop is shut", "--agent", "bob", "--relation", f"contradicts:{team[2]}:it is open")
+    page = done("attune", "is the shop shut?", "--agent", "eve", "--max-units", "1", "--db", "team.db")
+    assert late in page.partition("conflict conf-")[0]
+    assert page.count("conflict conf-") == 1
+    assert ": it is open" in page
+    assert "and 1 more conflict: --json names all" in page
+
+
 def test_own_units_come_only_when_asked_for(team: list[str]) -> None:
     own = ("attune", "--agent", "bob", "--db", "team.db")
     assert ids(*own) == {team[0], team[2]}

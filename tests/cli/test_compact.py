@@ -3,6 +3,7 @@
 import click.testing
 import pytest
 
+from fieldstone import open_field
 from tests.cli.running import answer, done, invoke, record, refused, served
 from tests.cli.stepping import in_steps
 
@@ -25,7 +26,7 @@ def test_archived_units_are_out_of_sight_until_they_are_restored(units: list[str
     assert said.startswith("3 units archived; ")
     assert found() == set()
     assert found("--include-archived") == set(units)
-    assert done("restore", units[0], *HERE) == "1 units are back\n"
+    assert done("restore", units[0], *HERE) == "1 unit is back\n"
     assert found() == {units[0]}
 
 
@@ -34,6 +35,10 @@ def test_all_that_one_compaction_archived_comes_back(units: list[str]) -> None:
     assert answer("restore", "--compaction", compaction, *HERE) == {"restored": 3}
     assert found() == set(units)
     assert answer("restore", "--compaction", compaction, *HERE) == {"restored": 0}
+
+
+def test_a_compaction_that_is_not_known_is_refused_with_what_to_do(units: list[str]) -> None:
+    assert "List the compactions." in refused("restore", "--compaction", "comp-1", *HERE)
 
 
 def test_restore_is_told_what_to_bring_back(units: list[str]) -> None:
@@ -57,11 +62,36 @@ def test_a_dry_run_shows_the_groups_and_does_nothing(units: list[str]) -> None:
     assert found() == set(units)
 
 
+def test_what_recent_requests_would_lose_is_skipped_and_a_person_reads_what_goes_on_all_the_same() -> None:
+    with open_field("team.db") as field:
+        ada = field.agent("ada", role="researcher")
+        for n in range(40):
+            said = f"Observation {n}: the checkout of shop {n % 7} took {n * 3} seconds on day {n}."
+            ada.record(said, type="finding", intent="look", confidence=0.8, reasoning="measured")
+    found("--max-units", "3")
+    result = invoke("compact", "summarize", "--dry-run", *HERE)
+    assert "recent requests would no longer find what they found" in result.stderr
+    assert "tested with 1 recent request: " in result.stderr
+    assert "--no-verify" in result.stderr
+
+
+def test_a_purge_says_that_texts_are_gone_wherever_they_were(units: list[str]) -> None:
+    done("compact", "archive", *HERE)
+    assert done("compact", "purge", "--session", "s-1", "--dry-run", *HERE).endswith("bytes\n")
+    assert "of text is gone for good\n" in done("compact", "purge", "--session", "s-1", *HERE)
+
+
+def test_a_restore_of_nothing_says_why(units: list[str]) -> None:
+    result = invoke("restore", units[0], *HERE)
+    assert result.stdout == "0 units are back\n"
+    assert "None of them is archived" in result.stderr
+
+
 def test_held_and_pinned_units_stay_until_they_are_released(units: list[str]) -> None:
     done("hold", units[0], *HERE)
     done("pin", units[1], *HERE)
     result = invoke("compact", "purge", "--session", "s-1", *HERE)
-    assert result.stdout.startswith("1 units purged; ")
+    assert result.stdout.startswith("1 unit purged; ")
     assert f"skipped {units[0]}: held" in result.stderr
     assert f"skipped {units[1]}: pinned" in result.stderr
     done("hold", units[0], "--release", *HERE)
@@ -104,7 +134,7 @@ def test_ctrl_c_stops_it_after_its_step_and_says_what_is_done(
         in_steps(patch, "interrupt")
         result = invoke("compact", "archive", *HERE)
     assert result.exit_code == 130
-    assert result.stdout.startswith("1 units archived; ")
+    assert result.stdout.startswith("1 unit archived; ")
     assert "Cancelling" in result.stderr
     assert "what is done stays done" in result.stderr
     assert len(found()) == 2

@@ -77,7 +77,9 @@ def test_a_command_that_only_reads_makes_no_store(command: str) -> None:
 
 
 def test_a_server_that_does_not_answer_is_told_in_a_sentence() -> None:
-    assert refused("status", "--url", "http://127.0.0.1:1").startswith("error: http://127.0.0.1:1 does not answer")
+    stderr = refused("status", "--url", "http://127.0.0.1:1")
+    assert stderr.startswith("error: http://127.0.0.1:1 does not answer")
+    assert "Is `fieldstone serve` running there?" in stderr
 
 
 def follow_until_interrupted(url: str) -> None:

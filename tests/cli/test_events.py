@@ -53,6 +53,12 @@ def test_since_takes_an_id_and_a_time_too(night: None) -> None:
     assert "--since 24h" in told_why
 
 
+def test_where_there_are_no_events_a_person_reads_where_to_look(night: None) -> None:
+    result = invoke("events", "--type", "agent.memory.consolidated", "--db", "team.db")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "`fieldstone log`" in result.stderr
+
+
 def test_a_list_that_was_cut_says_how_it_goes_on(night: None) -> None:
     events = told()
     result = invoke("events", "--limit", "2", "--db", "team.db")

@@ -10,7 +10,7 @@ import pytest
 
 from fieldstone.cli.door import run
 from fieldstone.cli.failures import refusal
-from tests.cli.running import PROGRAM, SURE, invoke, process, record, refused
+from tests.cli.running import PROGRAM, SURE, done, invoke, process, record, refused
 
 
 def test_a_refusal_is_the_same_in_a_real_process() -> None:
@@ -71,6 +71,26 @@ def test_a_file_that_is_no_store_is_told_in_a_sentence() -> None:
     Path("notes.txt").write_text("buy tea " * 1000)
     assert refused("status", "--db", "notes.txt").startswith("error: notes.txt is not a Fieldstone store")
     assert not Path("notes.txt.lock").exists()
+
+
+@pytest.mark.parametrize("path", [".", "/", "", "sqlite:"])
+def test_a_path_that_names_no_file_is_told_in_a_sentence(path: str) -> None:
+    assert "names no file. A store's path looks like team.db." in refused("status", "--db", path)
+
+
+def test_a_damaged_file_beside_the_store_is_named_with_what_to_do() -> None:
+    record("Tea is hot")
+    Path("retention.toml").write_text(
+        '[[policies]]\nname = "old"\nstrategy = "archive"\nmax_age = "30d"\nschedule = "0 3 * * *"\n'
+    )
+    done("retention", "set", "retention.toml", "--db", "team.db")
+    for name, command in (("team.db-planes", ("status",)), ("team.db-access", ("keys", "list"))):
+        Path(name).write_bytes(b"this is no database " * 100)
+        stderr = refused(*command, "--db", "team.db")
+        assert f"{name}: file is not a database" in stderr
+        assert f"move {name} away" in stderr
+        assert "fieldstone verify" not in stderr, "it looks at the history, and would find nothing"
+        assert stderr.count("\n") == 2, "what runs by itself in an open field is not heard of"
 
 
 def test_a_kind_of_store_that_is_not_known_is_told_in_a_sentence() -> None:

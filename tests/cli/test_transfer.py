@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fieldstone.cli import import_lines
+from fieldstone.cli.export import Gaps
 from tests.cli.running import answer, done, invoke, record, refused
 
 
@@ -50,6 +51,35 @@ def test_an_export_that_fails_leaves_nothing(team: bytes) -> None:
 
 def test_a_device_is_not_replaced_by_a_file(team: bytes) -> None:
     assert "is not a file" in refused("export", "/dev/null", "--force", "--db", "team.db")
+
+
+def test_an_export_that_lacks_texts_says_so() -> None:
+    kept = record("Tea is hot", "--session", "kept")
+    record("Water is cold", "--session", "purged")
+    done("compact", "purge", "--session", "purged", "--db", "team.db")
+    done("compact", "archive", "--session", "kept", "--db", "team.db")
+    assert "texts_missing" not in answer("export", "whole.jsonl", "--db", "team.db"), "a purged text is not missed"
+    Path("team.db-cold").unlink()
+    result = invoke("export", "--db", "team.db")
+    assert kept.encode() in result.stdout_bytes
+    assert "warning: 1 text could not be exported" in result.stderr
+    assert answer("export", "team.jsonl", "--db", "team.db")["texts_missing"] == 1
+
+
+def test_an_export_finds_its_gaps_however_its_lines_come_in() -> None:
+    lines = (
+        b'{"entry":{"seq":1,"event":{"kind":"unit.recorded"}},"hash":"","replaced":true}\n'
+        b'{"entry":{"seq":2,"event":{"kind":"unit.recorded"}},"hash":"","replaced":true}\n'
+        b'{"entry":{"seq":3,"event":{"kind":"unit.recorded"}},"hash":"","replaced":true}\n'
+        b'{"entry":{"seq":4,"event":{"kind":"units.purged","texts":[1]}},"hash":""}\n'
+        b'{"entry":{"seq":5,"event":{"kind":"content.replaced","entry":2}},"hash":"","replaced":true}\n'
+        b'{"entry":{"seq":6,"event":{"kind":"content.replaced","entry":2}},"hash":""}\n'
+    )
+    for size in (1, 7, len(lines)):
+        gaps = Gaps()
+        for at in range(0, len(lines), size):
+            gaps.look(lines[at : at + size])
+        assert gaps.missing() == {3}
 
 
 def test_an_import_makes_the_same_history(team: bytes) -> None:

@@ -46,6 +46,41 @@ def test_a_person_reads_where_the_fault_is(store: Path) -> None:
     )
 
 
+def test_a_person_reads_what_to_do_about_a_fault(store: Path) -> None:
+    body = rows(store, "texts", "body")[-1][1]
+    store.write_bytes(flipped(store.read_bytes(), body, 3))
+    assert "bring the store back from a backup" in invoke("verify", "--db", "team.db").stderr
+    assert invoke("verify", "--json", "--db", "team.db").stderr == ""
+
+
+@pytest.mark.parametrize("damage", ["garbage", "short", "block"])
+def test_a_damaged_file_of_archived_texts_is_named_with_what_to_do(store: Path, damage: str) -> None:
+    done("compact", "archive", "--db", "team.db")
+    cold = Path("team.db-cold")
+    if damage == "block":
+        connection = apsw.Connection(str(cold))
+        connection.execute("UPDATE blocks SET bodies = zeroblob(9)")
+        connection.close()
+    else:
+        cold.write_bytes(b"this is no cold store " * 100 if damage == "garbage" else cold.read_bytes()[:8192])
+    result = invoke("verify", "--db", "team.db")
+    assert result.exit_code == 1
+    assert "team.db-cold: " in result.stdout
+    assert "backup" in result.output
+    told = refused("export", "team.jsonl", "--db", "team.db")
+    assert "team.db-cold: " in told
+    assert "move team.db-cold away" in told
+
+
+def test_without_the_file_of_archived_texts_verify_says_which_is_missing(store: Path) -> None:
+    done("compact", "archive", "--db", "team.db")
+    Path("team.db-cold").unlink()
+    done("status", "--db", "team.db")
+    result = invoke("verify", "--db", "team.db")
+    assert result.stdout == "NOT ok: entry 4, text: its text is missing (3 entries before it are good)\n"
+    assert "STORE-cold" in result.stderr
+
+
 @pytest.mark.parametrize("damage", ["text", "zeros", "half", "schema"])
 def test_a_store_that_cannot_be_read_is_not_ok(store: Path, damage: str) -> None:
     whole = store.read_bytes()
@@ -60,6 +95,7 @@ def test_a_store_that_cannot_be_read_is_not_ok(store: Path, damage: str) -> None
     assert result.exit_code == 1
     assert result.stdout.startswith("NOT ok: ")
     assert "cannot be read" in result.stdout
+    assert "from a backup" in result.output
     assert "Traceback" not in result.output
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+import structlog
 
 from fieldstone import StoreHeld, open_field
 from fieldstone.client.remote import RemoteField, ServerUnreachable
@@ -12,7 +13,7 @@ from fieldstone.core.errors import InternalError
 from fieldstone.core.requests import Message, Retract
 from fieldstone.field.field import LocalField
 from fieldstone.settings import Settings
-from fieldstone.wiring import UnknownStore, open_local_field
+from fieldstone.wiring import UnknownStore, log_to_stderr, open_local_field
 
 WHY: dict[str, Any] = {"intent": "size the market", "confidence": 0.8, "reasoning": "two reports"}
 
@@ -162,3 +163,23 @@ async def test_an_answer_that_is_not_the_fields_is_an_internal_error_without_its
     with pytest.raises(InternalError, match="502") as broken:
         await retract(Flaky(502))
     assert "proxy" not in broken.value.message
+
+
+def test_a_traceback_in_the_log_shows_no_variables(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where rich is installed, as it is here, structlog would show them, and texts that were not redacted yet."""
+
+    def breaks(said: str) -> None:
+        raise RuntimeError(len(said))
+
+    before = structlog.get_config()
+    try:
+        log_to_stderr()
+        try:
+            breaks("tea at " + "five")
+        except RuntimeError:
+            structlog.get_logger().exception("it broke")
+    finally:
+        structlog.configure(**before)
+    told = capsys.readouterr().err
+    assert "in breaks" in told
+    assert "tea at five" not in told

@@ -1,6 +1,6 @@
 """`fieldstone attune`"""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from importlib import import_module
 from typing import Any, Final
 
@@ -10,13 +10,14 @@ from msgspec import UNSET, UnsetType
 from fieldstone.cli.door import join, opened, run, settings_for
 from fieldstone.cli.explain import parts_of, print_parts
 from fieldstone.cli.options import Where, agent_options, json_option, where_options
-from fieldstone.cli.output import one_line, print_json, print_warnings, wrapped
+from fieldstone.cli.output import counted, one_line, print_json, print_warnings, wrapped
 from fieldstone.core.conflicts import Conflict
 from fieldstone.core.replies import Attunement, AttunementOfIds, ContextBudget, LeftOut
 from fieldstone.core.requests import Format
 from fieldstone.core.units import MemoryUnit, ScopedMemoryUnit, UnitRef
 
 INDENT: Final = "     "
+CONFLICTS_SHOWN: Final = 10  # --json has all of them
 
 
 @click.command("attune")
@@ -67,7 +68,7 @@ def command(
         return
     weights = _weights(where, reply, asked["recency_weight"]) if explain else None
     print_units(reply.record, weights)
-    print_conflicts(reply.conflicts)
+    print_conflicts(reply.conflicts, {scoped.memory_unit.id for scoped in reply.record})
     print_budget(reply.context_budget, reply.epoch)
     print_warnings(reply.warnings)
 
@@ -134,12 +135,16 @@ def print_unit(unit: MemoryUnit) -> None:
         click.echo(wrapped(f"sure: {sure.score:.2f}{because}", indent=INDENT))
 
 
-def print_conflicts(conflicts: Sequence[Conflict]) -> None:
-    for conflict in conflicts:
+def print_conflicts(conflicts: Sequence[Conflict], shown: Set[str]) -> None:
+    """Those of the units that are `shown` first: a field may have hundreds, and the answer would scroll away."""
+    nearest = sorted(conflicts, key=lambda each: shown.isdisjoint((each.unit_a, each.unit_b)))
+    for conflict in nearest[:CONFLICTS_SHOWN]:
         sides = f"{conflict.unit_a} and {conflict.unit_b}"
         line = f"conflict {conflict.id} ({conflict.type}, {conflict.status}): {one_line(conflict.description)}"
         click.secho(wrapped(line), fg="yellow")
         click.echo(wrapped(f"between {sides}", indent=INDENT))
+    if len(conflicts) > CONFLICTS_SHOWN:
+        click.echo(f"and {counted(len(conflicts) - CONFLICTS_SHOWN, 'more conflict')}: --json names all")
     if conflicts:
         click.echo()
 

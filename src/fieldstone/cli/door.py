@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 
 import fieldstone
 from fieldstone import wiring
-from fieldstone.cli.failures import Refused, is_damage, unreadable
+from fieldstone.cli.failures import Refused, advice, is_damage, unreadable
 from fieldstone.cli.options import Where
 from fieldstone.core.errors import Forbidden
 from fieldstone.ports.lease import StoreHeld
@@ -60,7 +59,7 @@ async def opened(where: Where, *, make: bool = False) -> "AsyncIterator[Field]":
     settings = loaded.values
     if settings.url is None and not make:
         require_store(settings)
-    _log_to_stderr()
+    wiring.log_to_stderr()
     program = program_name()
 
     async def door() -> "Door":
@@ -71,7 +70,7 @@ async def opened(where: Where, *, make: bool = False) -> "AsyncIterator[Field]":
         except Exception as error:  # why: a damaged file makes its readers raise anything; what is not damage goes on
             if not is_damage(error):
                 raise
-            raise Refused(f"error: {unreadable(error)} `fieldstone verify` says where it is damaged.") from error
+            raise Refused("\n".join((f"error: {unreadable(error)}", *advice(error)))) from error
 
     async with fieldstone.Field(door) as field:
         if loaded.sources["field"] != "default" and local_field(field) is None:
@@ -84,7 +83,7 @@ async def opened(where: Where, *, make: bool = False) -> "AsyncIterator[Field]":
 @asynccontextmanager
 async def opened_for_a_while(settings: Settings) -> "AsyncIterator[Field]":
     """A field in memory, with these settings and nothing in it; it is gone afterwards."""
-    _log_to_stderr()
+    wiring.log_to_stderr()
     async with fieldstone.Field(lambda: wiring.open_local_field(replace(settings, db=wiring.MEMORY[0]))) as field:
         yield field
 
@@ -112,7 +111,7 @@ async def on_store(
 
 @asynccontextmanager
 async def _opened_store(settings: Settings) -> "AsyncIterator[Store]":
-    _log_to_stderr()
+    wiring.log_to_stderr()
     program = program_name()
 
     async def open_store() -> "tuple[Store, Lease | None]":
@@ -221,9 +220,3 @@ def _checked(url: str) -> str:
     if not is_right:
         raise BadSettings(f"{url} is not a server's address. It looks like http://127.0.0.1:8420.")
     return url
-
-
-def _log_to_stderr() -> None:
-    """Warnings of a field that is open in this process must not get between the lines of an answer."""
-    structlog = import_module("structlog")
-    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))

@@ -60,7 +60,8 @@ def command(
 ) -> None:
     """Show the events of memories: what was written, compacted, consolidated.
 
-    Events hold ids and counts, and nothing of what is remembered. Each begins with its id.
+    Events hold ids and counts, and nothing of what is remembered. Each begins with its id. All that happens in a field
+    stands in `fieldstone log`.
 
     \b
     Examples:
@@ -81,16 +82,19 @@ async def _events(
                 "error: Nothing can happen while this command holds the store, so there is nothing to follow. "
                 "Run `fieldstone serve` on it; --follow then goes through the server."
             )
-        tell = telling(field)
+        tell, told = telling(field), 0
         events = following(tell, kinds, since) if follow else paged(tell, kinds, since, limit)
         try:
             async for event in events:
+                told += 1
                 if as_json:
                     print_json(event.flat())
                 else:
                     click.echo(readable(event))
         except InvalidPayload as refused:  # of `since`: all else that could be wrong was looked at before
             raise InvalidPayload(refused.message, suggested_action=AGO) from refused
+    if not told and not as_json:
+        click.echo("There are no such events. `fieldstone log` shows what happened in the field.", err=True)
 
 
 def telling(field: "Field") -> Telling:

@@ -5,23 +5,26 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Final
 
 import click
-from msgspec import Struct
+from msgspec import Struct, json
 
 from fieldstone.cli.door import opened, run
 from fieldstone.cli.failures import Refused
 from fieldstone.cli.options import Where, json_option, where_options
-from fieldstone.cli.output import in_bytes, print_json, progress
+from fieldstone.cli.output import counted, in_bytes, print_json, progress
 
 STDOUT = "-"
+WITHOUT_TEXT: Final = b'"replaced":true}'  # how a line ends whose text is elsewhere, or nowhere
+LATER_WORDS: Final = (b'"units.purged"', b'"content.replaced"')
 
 
-class Exported(Struct, frozen=True):
+class Exported(Struct, frozen=True, omit_defaults=True):
     file: str
     entries: int
     bytes: int
+    texts_missing: int = 0
 
 
 @click.command("export")
@@ -41,10 +44,11 @@ def command(where: Where, as_json: bool, file: str, force: bool) -> None:
       fieldstone export --url http://127.0.0.1:8420 | gzip > team.jsonl.gz
     """
     if file == STDOUT:
-        run(_export(where, file, sys.stdout.buffer))
+        _warn_of_gaps(run(_export(where, file, sys.stdout.buffer)))
         return
     with written_whole(Path(file), force=force) as out:
         exported = run(_export(where, file, out))
+    _warn_of_gaps(exported)
     if as_json:
         print_json(exported)
     else:
@@ -53,18 +57,60 @@ def command(where: Where, as_json: bool, file: str, force: bool) -> None:
 
 async def _export(where: Where, file: str, out: IO[bytes]) -> Exported:
     entries = size = 0
+    gaps = Gaps()
     async with opened(where) as field:
         known = (await field.status()).log_entries
         with progress("exporting", known) as advance:
             async for chunk in field.export():
                 out.write(chunk)
+                gaps.look(chunk)
                 size += len(chunk)
                 entries += chunk.count(b"\n")
                 advance(entries)
         out.flush()
     if entries < known:
         raise Refused(f"error: The export broke off after {entries:,} of {known:,} entries.")
-    return Exported(file, entries, size)
+    return Exported(file, entries, size, len(gaps.missing()))
+
+
+def _warn_of_gaps(exported: Exported) -> None:
+    """A backup that lacks something must not look whole."""
+    if exported.texts_missing:
+        texts = counted(exported.texts_missing, "text")
+        click.echo(
+            f"warning: {texts} could not be exported: missing, or not as written. `fieldstone verify` names the first.",
+            err=True,
+        )
+
+
+class Gaps:
+    """Entries whose text is in no line, though none says that it was purged."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._without: set[int] = set()
+        self._purged: set[int] = set()
+
+    def look(self, chunk: bytes) -> None:
+        """Through a server lines come in any pieces."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            if line.endswith(WITHOUT_TEXT) or any(kind in line for kind in LATER_WORDS):
+                entry = json.decode(line)["entry"]
+                self._note(entry["seq"], entry["event"], is_there=not line.endswith(WITHOUT_TEXT))
+
+    def missing(self) -> set[int]:
+        return self._without - self._purged
+
+    def _note(self, seq: int, event: dict[str, Any], *, is_there: bool) -> None:
+        if event["kind"] == "units.purged":
+            self._purged.update(event["texts"])
+        seq = event["entry"] if event["kind"] == "content.replaced" else seq
+        # A text may be replaced several times: the last entry that says so has it.
+        if is_there:
+            self._without.discard(seq)
+        else:
+            self._without.add(seq)
 
 
 @contextmanager

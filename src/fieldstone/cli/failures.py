@@ -26,7 +26,7 @@ _SENTENCES: Final = {
     ("fieldstone", "WrongSealingKey"): "{}.",
     ("fieldstone", "ForeignColdStore"): "{}.",
     ("fieldstone", "CannotListen"): "{}.",
-    ("apsw", "Error"): "The store cannot be used: {}. `fieldstone verify` says where it is damaged.",
+    ("apsw", "Error"): "The store cannot be used: {}.",
     ("httpx", "HTTPError"): "The server cannot be used: {}.",
     ("httpx", "InvalidURL"): "The server's address is wrong: {}.",
 }
@@ -52,7 +52,8 @@ def refusal(error: Exception) -> Refused | None:
         return Refused(f"error: What came back is not what a field holds: {error}. Is it a Fieldstone field?")
     for kind in type(error).__mro__:
         if sentence := _SENTENCES.get((kind.__module__.partition(".")[0], kind.__name__)):
-            return Refused("error: " + sentence.format(str(error).rstrip(".")))
+            after = advice(error) if kind.__module__ == "apsw" else ()
+            return Refused("\n".join(("error: " + sentence.format(str(error).rstrip(".")), *after)))
     return None
 
 
@@ -65,6 +66,15 @@ def is_damage(error: Exception) -> bool:
 
 def unreadable(error: Exception) -> str:
     return f"The store cannot be read ({type(error).__name__}: {str(error).rstrip('.')})."
+
+
+def notes(error: Exception) -> tuple[str, ...]:
+    """What to do about it, where whoever raised it knew."""
+    return tuple(getattr(error, "__notes__", ()))
+
+
+def advice(error: Exception) -> tuple[str, ...]:
+    return notes(error) or ("`fieldstone verify` says where it is damaged.",)
 
 
 @contextmanager

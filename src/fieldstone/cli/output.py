@@ -70,6 +70,10 @@ def utc(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.") + f"{at_ms % 1000:03d}Z"
 
 
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def in_bytes(count: int) -> str:
     size = float(count)
     for unit in ("bytes", "kB", "MB"):

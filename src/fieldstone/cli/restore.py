@@ -4,7 +4,7 @@ import click
 
 from fieldstone.cli.door import opened, run
 from fieldstone.cli.options import Where, json_option, where_options
-from fieldstone.cli.output import print_json
+from fieldstone.cli.output import counted, print_json
 
 
 @click.command("restore")
@@ -29,7 +29,9 @@ def command(where: Where, as_json: bool, unit_ids: tuple[str, ...], compaction_i
     if as_json:
         print_json({"restored": restored})
         return
-    click.echo(f"{restored:,} units are back")
+    click.echo(f"{counted(restored, 'unit')} {'is' if restored == 1 else 'are'} back")
+    if restored == 0:
+        click.echo("None of them is archived: they were never, are back already, or were purged since.", err=True)
 
 
 async def _restore(where: Where, unit_ids: tuple[str, ...], compaction_id: str | None) -> int:

@@ -102,6 +102,8 @@ def list_secrets(where: Where, as_json: bool) -> None:
         return
     for secret in listed:
         click.echo(f"{one_line(secret.id)}  {one_line(_told(secret.scope))}")
+    if not listed:
+        click.echo("There are no known secrets.", err=True)
 
 
 @command.command()

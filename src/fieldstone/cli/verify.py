@@ -1,20 +1,26 @@
 """`fieldstone verify`"""
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from fieldstone.audit.verify import Fault, Verification
 from fieldstone.audit.verify import verify as verify_store
 from fieldstone.cli.door import on_store, run
-from fieldstone.cli.failures import is_damage, unreadable
+from fieldstone.cli.failures import is_damage, notes, unreadable
 from fieldstone.cli.options import Where, json_option, where_options
 from fieldstone.cli.output import one_line, print_json, progress
 from fieldstone.ports.store import Store
 
 if TYPE_CHECKING:
     from fieldstone.client.field import Field
+
+FROM_BACKUP: Final = "Bring it back from a backup, with the files beside it."
+WHEN_BAD: Final = (
+    "`fieldstone export FILE` saves what can still be read. Then bring the store back from a backup, with the files "
+    "beside it: texts of archived units lie in STORE-cold."
+)
 
 
 class KeptHead(NamedTuple):
@@ -56,6 +62,8 @@ def command(ctx: click.Context, where: Where, as_json: bool, head: KeptHead | No
         print_json(found)
     else:
         click.echo(verdict(found))
+        if found.first_bad is not None and found.first_bad.seq > 0:
+            click.echo(WHEN_BAD, err=True)
     ctx.exit(0 if found.ok else 1)
 
 
@@ -91,7 +99,8 @@ async def _verify(where: Where, head: KeptHead | None) -> Verification:
     except Exception as error:  # why: a damaged file makes its readers raise anything; what is not damage goes on
         if not is_damage(error):
             raise
-        return Verification(False, 0, 0, "", Fault(0, "store", unreadable(error)))
+        problem = " ".join((unreadable(error), *(notes(error) or (FROM_BACKUP,))))
+        return Verification(False, 0, 0, "", Fault(0, "store", problem))
 
 
 def _place(found: Verification, head: KeptHead) -> int:

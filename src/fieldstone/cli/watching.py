@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fieldstone.cli.failures import INTERRUPTED, Refused
-from fieldstone.cli.output import in_bytes, one_line, progress
+from fieldstone.cli.output import counted, in_bytes, one_line, progress
 from fieldstone.core.replies import Compacted, CompactionProgress, Skipped, Tested
 
 if TYPE_CHECKING:
@@ -48,8 +48,12 @@ def end_if_cancelled(*results: Compacted | None) -> None:
 
 def print_compacted(strategy: str, done: Compacted, *, dry_run: bool = False) -> None:
     size = "an unknown amount" if done.storage_reclaimed_bytes is None else in_bytes(done.storage_reclaimed_bytes)
-    would, left = ("would be ", "would leave") if dry_run else ("", "left")
-    click.echo(f"{done.units_affected:,} units {would}{_DONE[strategy]}; {size} of text {left} the hot store")
+    would = "would be " if dry_run else ""
+    # A purge takes texts out of cold storage, too.
+    gone = ("would be" if dry_run else "is") + " gone for good"
+    left = ("would leave" if dry_run else "left") + " the hot store"
+    where = gone if strategy == "purge" else left
+    click.echo(f"{counted(done.units_affected, 'unit')} {would}{_DONE[strategy]}; {size} of text {where}")
     if strategy == "summarize":
         click.echo(f"syntheses: {done.synthesis_units_created:,}")
     _print_groups(done)
@@ -71,9 +75,8 @@ def _print_groups(done: Compacted) -> None:
     for group in done.groups if isinstance(done.groups, tuple) else ():
         session = "no session" if group.session_id is None else f"session {one_line(group.session_id)}"
         after = "" if group.tokens_after is None else f" → {group.tokens_after:,}"
-        click.echo(
-            f"  {group.units:,} units of {session}: {group.tokens_before:,}{after} tokens, {in_bytes(group.bytes)}"
-        )
+        size = f"{group.tokens_before:,}{after} tokens, {in_bytes(group.bytes)}"
+        click.echo(f"  {counted(group.units, 'unit')} of {session}: {size}")
 
 
 def _print_test(done: Compacted) -> None:
@@ -82,7 +85,8 @@ def _print_test(done: Compacted) -> None:
     match done.tested.result:
         case "tested":
             share = "" if done.tested.kept_share is None else f": {done.tested.kept_share:.1%} of the relevance is kept"
-            click.echo(f"tested with {done.tested.requests:,} recent requests{share}", err=True)
+            without = "; --no-verify goes without this test" if done.skipped else ""
+            click.echo(f"tested with {counted(done.tested.requests, 'recent request')}{share}{without}", err=True)
         case "untested":
             click.echo("untested: no recent request is on record to test it with", err=True)
         case "skipped":

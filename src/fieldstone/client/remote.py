@@ -302,7 +302,8 @@ class RemoteField:
             except httpx.TransportError as error:
                 if last:
                     raise ServerUnreachable(
-                        f"{self._url} does not answer: {str(error) or type(error).__name__}."
+                        f"{self._url} does not answer: {str(error) or type(error).__name__}. "
+                        "Is `fieldstone serve` running there?"
                     ) from error
             await asyncio.sleep(FIRST_PAUSE_S * 2**attempt * random.uniform(0.5, 1.0))
         raise ShuttingDown

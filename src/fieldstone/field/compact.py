@@ -119,7 +119,7 @@ class Compactions:
         for row in await self._state.store.views.compactions():
             if row.id == compaction_id:
                 return CompactionProgress(row.id, row.state, row.units, row.units)
-        raise NotFound("There is no such compaction.")
+        raise NotFound("There is no such compaction.", suggested_action="List the compactions.")
 
     def _known_as(self, compaction_id: str) -> Running:
         running = self._compacting.running

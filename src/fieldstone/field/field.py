@@ -587,6 +587,6 @@ class LocalField:
         await self._forgetting.start()
         await self._compactions.resume()
         await self._retention.load()
-        self._scheduling.start()
         if self._planes is not None:
             await self._planes.start()
+        self._scheduling.start()  # last: a field that does not open must not leave it running

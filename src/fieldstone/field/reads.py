@@ -189,7 +189,7 @@ class Reads:
         """The units that a compaction archived, as the log says."""
         found = [row for row in await self.views.compactions() if row.id == compaction_id]
         if not found:
-            raise NotFound("There is no such compaction.")
+            raise NotFound("There is no such compaction.", suggested_action="List the compactions.")
         units: list[int] = []
         at, end = found[0].seq, found[0].ended_seq or self._state.head.seq
         while at < end and (stored := await self._state.store.log.read(after=at, limit=1_000)):

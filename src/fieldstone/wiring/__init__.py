@@ -4,6 +4,7 @@ from fieldstone.wiring.access import open_access, opened_keys, opened_secrets
 from fieldstone.wiring.addresses import MEMORY, UnknownStore, is_url, store_path
 from fieldstone.wiring.fields import OtherField, open_door, open_field, open_local_field, open_remote
 from fieldstone.wiring.house import SERVER_PROGRAM, host_features, open_house, serve
+from fieldstone.wiring.logs import log_to_stderr
 from fieldstone.wiring.models import open_embedder, open_judge, open_summarizer
 from fieldstone.wiring.stores import holder, open_store, open_stores
 
@@ -15,6 +16,7 @@ __all__ = (
     "holder",
     "host_features",
     "is_url",
+    "log_to_stderr",
     "open_access",
     "open_door",
     "open_embedder",

@@ -25,9 +25,16 @@ def store_path(address: str) -> Path | None:
         return None
     scheme, separator, rest = address.partition(":")
     if separator and scheme == "sqlite":
-        return Path(rest.removeprefix("//"))
+        return _named(rest.removeprefix("//"))
     if separator and "/" not in scheme and len(scheme) > 1:
         raise UnknownStore(
             f"{scheme}: is not a store that this version knows. Give a path, sqlite:PATH, memory: or a server's URL."
         )
-    return Path(address)
+    return _named(address)
+
+
+def _named(path: str) -> Path:
+    """The other files of a store lie beside it, and are named after it."""
+    if not Path(path).name:
+        raise UnknownStore(f"{path or 'An empty path'} names no file. A store's path looks like team.db.")
+    return Path(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from importlib.metadata import version
 from math import inf
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from fieldstone.settings import BadSettings, Settings
 from fieldstone.wiring.access import given_secrets, open_access, open_vault
 from fieldstone.wiring.addresses import is_url
+from fieldstone.wiring.logs import log_to_stderr
 from fieldstone.wiring.models import client_tools, open_models
 from fieldstone.wiring.stores import open_planes, open_stores
 
@@ -152,7 +152,7 @@ def open_field(
     from fieldstone.client.field import Field
     from fieldstone.settings import load_settings
 
-    _log_to_stderr()
+    _log_unless_told_otherwise()
     place = None if address is None else os.fspath(address)
     given = {"db": place, "field": field, "key": key, "max_bytes": max_bytes}
     settings = load_settings(given=given).values
@@ -190,9 +190,9 @@ async def open_door(settings: Settings, *, program: str = "") -> Door:
     return remote
 
 
-def _log_to_stderr() -> None:
-    """structlog prints to stdout unless told otherwise; a library's warnings have no place among a program's output."""
+def _log_unless_told_otherwise() -> None:
+    """A program that has set its log up keeps it."""
     import structlog
 
     if not structlog.is_configured():
-        structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+        log_to_stderr()

@@ -89,7 +89,9 @@ def _check_place(path: Path, *, create: bool) -> None:
     if create and path.is_file():  # one that is only looked into may be damaged: its reader says how
         with path.open("rb") as file:
             if file.read(len(SQLITE_MAGIC)) not in (b"", SQLITE_MAGIC):
-                raise UnknownStore(f"{path} is not a Fieldstone store, or its beginning is damaged.")
+                raise UnknownStore(
+                    f"{path} is not a Fieldstone store, or its beginning is damaged: then bring it back from a backup."
+                )
 
 
 def _take_lease(path: Path, program: str, *, create: bool) -> Lease:

@@ -12,12 +12,15 @@ from typing import Any, Final
 import apsw
 from msgspec import json
 
-from fieldstone.backends.sqlite.connection import BUSY_TIMEOUT_MS, full_as_storage_full
+from fieldstone.backends.sqlite.connection import BUSY_TIMEOUT_MS, full_as_storage_full, named
 from fieldstone.ports.access import KeyRecord, SealedSecret
 from fieldstone.ports.store import StoreTooNew
 
 SCHEMA_VERSION: Final = 1
 OWNER_ONLY: Final = 0o600
+WITHOUT: Final = (
+    "there are no keys and no known secrets, and a server is open for whoever reaches it: make keys before it serves."
+)
 
 _KEY_COLUMNS: Final = KeyRecord.__struct_fields__
 _SELECT_KEYS: Final = f"SELECT {', '.join(_KEY_COLUMNS)} FROM keys"
@@ -38,7 +41,7 @@ class SqliteAccess:
 
     def __init__(self, store: Path) -> None:
         path = access_path(store)
-        with _one_opener_at_a_time(path.parent):
+        with _one_opener_at_a_time(path.parent), named(path, without=WITHOUT):
             _make_private(path)
             self._writer = _connect(path)
             try:

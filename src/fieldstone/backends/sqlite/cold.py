@@ -5,7 +5,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +20,7 @@ from fieldstone.backends.sqlite.connection import (
     JOURNAL_LIMIT_BYTES,
     empty_journal,
     full_as_storage_full,
+    named,
     open_reader,
     transaction,
 )
@@ -40,6 +41,7 @@ PACKING_LEVEL: Final = 1  # of 9: twice as fast as zlib's default, and 7% larger
 OWNER_BYTES: Final = 16
 BLOCKS: Final = Table("blocks", ("salts", "bodies"))
 VECTORS: Final = Table("vectors", ("members", "scales", "codes"))
+WITHOUT: Final = "the field opens, too, but texts of archived units are missing: `fieldstone verify` names the first."
 
 T = TypeVar("T")
 
@@ -78,13 +80,8 @@ class SqliteColdFile:
             self._beside = open_reader(self.path)
         return self._beside
 
-    @contextmanager
-    def named(self) -> Iterator[None]:
-        """SQLite says what is wrong with a file, and not with which: beside a store there are several."""
-        try:
-            yield
-        except apsw.Error as error:
-            raise type(error)(f"{self.path}: {error}") from error
+    def named(self) -> AbstractContextManager[None]:
+        return named(self.path, without=WITHOUT)
 
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """`work` in one transaction, which is on disk when this returns."""
@@ -224,9 +221,12 @@ class SqliteCold:
         query = "SELECT position, salts, bodies FROM blocks WHERE position BETWEEN ? AND ? ORDER BY position LIMIT ?"
         first = self._span.position(max(seq, 0) >> BLOCK_BITS)
         while first <= self._span.end:
-            rows: list[Any] = near.execute(query, (first, self._span.end, READ_BLOCKS)).fetchall()
+            with self._file.named():
+                rows: list[Any] = near.execute(query, (first, self._span.end, READ_BLOCKS)).fetchall()
             for _, salts, bodies in rows:
-                yield _unpacked(salts, bodies).values()
+                with self._file.named():
+                    block = _unpacked(salts, bodies)
+                yield block.values()
             first = rows[-1][0] + 1 if rows else self._span.end + 1
 
 

@@ -1,5 +1,7 @@
 """Connections to the file: pragmas, schema, and SQLite's errors in the Field's words."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -13,6 +15,10 @@ BUSY_TIMEOUT_MS: Final = 5_000  # others only read, so a wait is short; longer m
 JOURNAL_BUSY_MS: Final = 50
 READ_CACHE_KIB: Final = 64 * 1024
 JOURNAL_LIMIT_BYTES: Final = 64 * 1024 * 1024  # a WAL that once grew gives its room back
+WHEN_DAMAGED: Final = (
+    "Stop what uses the store, move {0} away (with its -wal and -shm), and put a backup of it in its place. "
+    "Without one {1}"
+)
 
 
 def open_writer(path: Path, *, max_bytes: int | None = None) -> apsw.Connection:
@@ -36,6 +42,21 @@ def open_reader(path: Path) -> apsw.Connection:
     connection.execute(f"PRAGMA cache_size=-{READ_CACHE_KIB}")
     connection.execute("PRAGMA wal_autocheckpoint=0")
     return connection
+
+
+@contextmanager
+def named(path: Path, *, without: str) -> Iterator[None]:
+    """SQLite says what is wrong with a file, and not with which: beside a store there are several.
+
+    Where it is damaged, a note on the error says what to do; `without` is what becomes of a store that has no backup.
+    """
+    try:
+        yield
+    except apsw.Error as error:
+        telling = type(error)(f"{path}: {error}")
+        if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+            telling.add_note(WHEN_DAMAGED.format(path, without))
+        raise telling from error
 
 
 def transaction(connection: apsw.Connection) -> "_Transaction":

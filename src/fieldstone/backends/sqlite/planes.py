@@ -22,6 +22,7 @@ from fieldstone.backends.sqlite.connection import (
     JOURNAL_LIMIT_BYTES,
     empty_journal,
     full_as_storage_full,
+    named,
     open_reader,
     set_max_bytes,
 )
@@ -43,6 +44,7 @@ MOST_WAITS: Final = 60_000  # a minute: whoever has the file for longer has been
 POLL_S: Final = 0.02  # how soon another process's commit is noticed, while somebody waits for one
 CHECKPOINT_PAGES: Final = 1_000  # SQLite's own default; done beside the commits, not inside one
 FEW_PAGES: Final = 150  # saved in less time than a few commits take
+WITHOUT: Final = "runs and transcripts are gone, and the field itself opens."
 WAL_LIMIT_PAGES: Final = 16_000  # 64 MiB: past it writers wait for a checkpoint, so the WAL stays bounded
 
 T = TypeVar("T")
@@ -63,7 +65,8 @@ class SqlitePlanes:
 
     def file(self) -> "_File":
         if self._opened is None:
-            self._opened = _File(self.path, self._max_bytes)
+            with named(self.path, without=WITHOUT):
+                self._opened = _File(self.path, self._max_bytes)
         return self._opened
 
     def there(self) -> bool:
