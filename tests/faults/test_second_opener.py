@@ -53,14 +53,17 @@ async def opened(path: Path) -> LocalField:
     return await open_local_field(Settings(db=str(path)), program="the second")
 
 
-async def test_a_store_of_two_names_has_one_holder(tmp_path: Path) -> None:
-    path, link = tmp_path / "field.db", tmp_path / "link.db"
+async def test_a_store_of_two_names_has_one_holder_and_its_other_files_once(tmp_path: Path) -> None:
+    """Archived texts, keys and secrets are nowhere else: by the other name they would be missing."""
+    path, link = tmp_path / "field.db", tmp_path / "names" / "link.db"
+    link.parent.mkdir()
     link.symlink_to(path)
     for first, second in ((path, link), (link, path)):
         field = await opened(first)
         with pytest.raises(StoreHeld):
             await opened(second)
         await field.close()
+    assert list(link.parent.iterdir()) == [link]
 
 
 async def test_the_second_opener_is_told_which_process_holds_the_store_and_since_when(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +35,7 @@ def store_path(address: str) -> Path | None:
 
 
 def _named(path: str) -> Path:
-    """The other files of a store lie beside it, and are named after it."""
+    """The other files of a store lie beside it, and are named after it: behind a symbolic link there is one store."""
     if not Path(path).name:
         raise UnknownStore(f"{path or 'An empty path'} names no file. A store's path looks like team.db.")
-    return Path(path)
+    return Path(os.path.realpath(path)) if Path(path).is_symlink() else Path(path)

@@ -12,8 +12,7 @@ from fieldstone.ports.lease import Holder, StoreHeld
 class FileLease:
     def __init__(self, path: Path) -> None:
         self._store = path
-        real = path.resolve()  # behind a symbolic link, too, there is one store
-        self._path = real.with_name(real.name + ".lock")
+        self._path = path.with_name(path.name + ".lock")
         self._fd: int | None = None
 
     def acquire(self, holder: Holder) -> None:
