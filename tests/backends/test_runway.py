@@ -156,6 +156,21 @@ def test_a_wal_that_was_emptied_gets_a_runway_again(store: Store) -> None:
     assert store.room_pages() >= PAGES_AT_ONCE
 
 
+def test_so_does_one_that_was_emptied_while_it_was_made_longer(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut(_path: str) -> SimpleNamespace:
+        store.runway.cut()
+        return SimpleNamespace(free=0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fieldstone.backends.sqlite.runway.shutil.disk_usage", cut)
+        store.write(FIRST_PAGES)
+        store.settle()
+    assert empty_journal(store.writer)
+    store.write(FIRST_PAGES)
+    store.settle()
+    assert store.room_pages() >= PAGES_AT_ONCE
+
+
 def test_what_is_left_of_a_disk_that_is_nearly_full_is_not_taken_and_asked_for_again_later(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

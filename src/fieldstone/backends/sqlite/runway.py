@@ -63,7 +63,8 @@ class Runway:
                 os.close(file)
         except OSError:
             pass
-        self._lengthen_at = pages - NEAR_PAGES if pages - reached > NEAR_PAGES else reached + PAGES_AT_ONCE
+        if self._lengthen_at == NEVER:  # else it was cut meanwhile
+            self._lengthen_at = pages - NEAR_PAGES if pages - reached > NEAR_PAGES else reached + PAGES_AT_ONCE
 
     def _pages_of(self, file: int) -> int:
         return os.fstat(file).st_size // self._frame_bytes
