@@ -10,8 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
+from functools import partial
 from typing import Final, ParamSpec, TypeVar
+
+from fieldstone.ports.threads import background_threads
 
 STRETCH_S: Final = 0.002  # of work between two rests: what a turn of the loop may wait for it
 SHORT_S: Final = 0.0002  # the same while somebody waits for an answer
@@ -20,6 +23,7 @@ LONGEST_REST_S: Final = 0.1  # a loop that turns no more keeps nobody waiting
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_threads: Final = background_threads(2, "fieldstone-compaction")
 _somebody_waits: ContextVar[Callable[[], bool]] = ContextVar("somebody waits", default=lambda: False)
 _rest: ContextVar[Callable[[], None] | None] = ContextVar("rest", default=None)  # None: nobody waits
 
@@ -38,10 +42,11 @@ def giving_way(somebody_waits: Callable[[], bool]) -> Iterator[None]:
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """As `asyncio.to_thread`. The work rests wherever it goes through its items by `unhurried`."""
-    before = _rest.set(_Rests(asyncio.get_running_loop(), _somebody_waits.get()).rest_if_due)
+    """As `asyncio.to_thread`, behind all others. The work rests wherever it goes through its items by `unhurried`."""
+    loop = asyncio.get_running_loop()
+    before = _rest.set(_Rests(loop, _somebody_waits.get()).rest_if_due)
     try:
-        return await asyncio.to_thread(work, *args, **kwargs)
+        return await loop.run_in_executor(_threads, partial(copy_context().run, work, *args, **kwargs))
     finally:
         _rest.reset(before)
 

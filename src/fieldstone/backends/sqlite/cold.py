@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from importlib import resources
 from itertools import groupby
@@ -31,6 +30,7 @@ from fieldstone.ports.cold import ForeignColdStore
 from fieldstone.ports.log import StoredText
 from fieldstone.ports.store import StoreTooNew
 from fieldstone.ports.text_index import Document, Postings
+from fieldstone.ports.threads import BEHIND, background_threads
 
 # Each brings a file from one version to the next.
 SCHEMA: Final = ("cold.sql", "cold_units.sql", "cold_vectors.sql", "cold_anchors.sql")
@@ -57,7 +57,7 @@ class SqliteColdFile:
         self._beside: apsw.Connection | None = None
         self._index: SqliteIndexFile | None = None
         self._holders = 0
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-cold")
+        self._thread = background_threads(1, "fieldstone-cold")
 
     def hold(self) -> None:
         self._holders += 1
@@ -105,7 +105,7 @@ class SqliteColdFile:
 
     def index_made(self) -> SqliteIndexFile:
         if self._index is None:
-            self._index = SqliteIndexFile(index_path(self.path))
+            self._index = SqliteIndexFile(index_path(self.path), niceness=BEHIND)
         return self._index
 
     def bytes_used(self) -> int:

@@ -22,6 +22,7 @@ from fieldstone.backends.sqlite.connection import (
     transaction,
 )
 from fieldstone.ports.text_index import Document, Postings, prune
+from fieldstone.ports.threads import CLOSE_BEHIND, background_threads
 
 READERS: Final = 2  # as many searches at once as there are cores to run them
 KNOWN_FREQUENCIES: Final = 100_000  # cached terms; a lookup walks the term's whole posting list
@@ -39,12 +40,12 @@ class SqliteIndexFile:
     """The file's connections and threads. The streams share them: a single writer has nobody to wait for, and there are
     as many threads for a hundred streams as for one. `near` is for what is read when a stream is opened."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, niceness: int = CLOSE_BEHIND) -> None:
         self.analyzer = Analyzer()
         self._path = path
         self._writer = self._open()
         self.near = open_reader(path)
-        self._writer_thread = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-index")
+        self._writer_thread = background_threads(1, "fieldstone-index", niceness=niceness)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="fieldstone-search")
         self._reader = threading.local()
         self._reader_connections: list[apsw.Connection] = []
