@@ -23,7 +23,6 @@ LONGEST_REST_S: Final = 0.1  # a loop that turns no more keeps nobody waiting
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_threads: Final = background_threads(2, "fieldstone-compaction")
 _somebody_waits: ContextVar[Callable[[], bool]] = ContextVar("somebody waits", default=lambda: False)
 _rest: ContextVar[Callable[[], None] | None] = ContextVar("rest", default=None)  # None: nobody waits
 
@@ -45,9 +44,11 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     """As `asyncio.to_thread`, behind all others. The work rests wherever it goes through its items by `unhurried`."""
     loop = asyncio.get_running_loop()
     before = _rest.set(_Rests(loop, _somebody_waits.get()).rest_if_due)
+    thread = background_threads(1, "fieldstone-compaction")  # a new one costs little beside work that is long
     try:
-        return await loop.run_in_executor(_threads, partial(copy_context().run, work, *args, **kwargs))
+        return await loop.run_in_executor(thread, partial(copy_context().run, work, *args, **kwargs))
     finally:
+        thread.shutdown(wait=False)
         _rest.reset(before)
 
 
