@@ -67,6 +67,15 @@ def test_whoever_makes_a_store_and_writes_a_few_units_gets_none_either(tmp_path:
     file.close()
 
 
+def test_a_store_that_is_written_to_gets_its_runway(tmp_path: Path) -> None:
+    file = SqliteFile(tmp_path / "field.db")
+    file.transact(lambda writer: writer.execute("CREATE TABLE pages (bytes BLOB)"))
+    file.transact(lambda writer: writer.execute("INSERT INTO pages VALUES (zeroblob(?))", (FIRST_PAGES * PAGE_BYTES,)))
+    file._runway._thread.submit(lambda: None).result()
+    assert Path(f"{file.path}-wal").stat().st_size // FRAME_BYTES >= file._wal_pages + PAGES_AT_ONCE
+    file.close()
+
+
 def test_a_file_that_is_long_enough_is_not_made_longer_by_the_next_one_who_writes_to_it(
     store: Store,
 ) -> None:

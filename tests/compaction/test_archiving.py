@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.backends.sqlite.store import SqliteStore
-from fieldstone.compaction import plan
+from fieldstone.compaction import pace, plan
 from fieldstone.core.errors import StorageFull
 from fieldstone.core.events import AnyEvent, UnitRecorded, UnitsArchived, UnitsPurged, decode_entry
 from fieldstone.core.replies import Compacted
 from fieldstone.core.requests import Compact, CompactFilter, Message
 from fieldstone.core.vocabulary import Strategy
-from fieldstone.field import archiving, steps, writer
+from fieldstone.field import archiving, distilling, steps, writer
 from fieldstone.field.archiving import Archiving
 from fieldstone.field.field import LocalField
 from fieldstone.field.secrets import SecretScope
@@ -141,6 +141,24 @@ async def test_syntheses_share_a_step_alone_and_go_one_by_one_beside_others(
     field = await filled(store, sessions=3)
     await compacted(field, "summarize")
     assert store.archived == steps_units
+    await field.close()
+
+
+@requirement("akashik:compact:others-go-first")
+async def test_what_a_summarize_computes_gives_way_to_whoever_waits_for_the_writer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[object] = []
+    in_thread = pace.in_thread
+
+    async def noting(work: Any, *args: Any) -> Any:
+        asked.append(pace._somebody_waits.get())
+        return await in_thread(work, *args)
+
+    monkeypatch.setattr(distilling, "in_thread", noting)
+    field = await filled(MemoryStore(KEY))
+    await compacted(field, "summarize")
+    assert set(asked) == {field._writer.is_busy}
     await field.close()
 
 
