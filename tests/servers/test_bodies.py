@@ -11,7 +11,7 @@ from starlette.types import Send
 from fieldstone.servers.http import endpoint
 from fieldstone.servers.http.answers import Answer
 from fieldstone.servers.http.body import DRAIN_BYTES
-from fieldstone.servers.http.protocol import answer_whole
+from fieldstone.servers.http.exchange import answer_whole
 from tests.requirements import requirement
 from tests.servers.live import Held, Live, assert_refused, live_server, message, unit
 

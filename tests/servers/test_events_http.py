@@ -286,10 +286,10 @@ async def test_a_field_stays_open_while_somebody_listens(feeds: Feeds) -> None:
     async with feeds.stream() as line:
         await feeds.seed("a")
         await line.event()
-        assert feeds.tenants._opened["local"].visitors == 1
+        assert feeds.tenants._rooms["local"].visitors == 1
         feeds.gate.stopping = True
         await line.ended()
-    assert feeds.tenants._opened["local"].visitors == 0
+    assert feeds.tenants._rooms["local"].visitors == 0
 
 
 # --- on a real line ---------------------------------------------------------------------------------------------------

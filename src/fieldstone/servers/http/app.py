@@ -1,6 +1,6 @@
 """Routes → one ASGI application."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Final
 
@@ -85,9 +85,9 @@ class HttpApp:
             default=nothing,
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         app = self._sockets if scope["type"] == "websocket" else self._find(scope["path"])
-        await app(scope, receive, send)
+        return app(scope, receive, send)
 
     def _find(self, path: str) -> ASGIApp:
         if endpoint := self._fixed.get(path):

@@ -9,6 +9,7 @@ from msgspec import DecodeError, ValidationError, json
 from starlette.types import Message, Receive, Scope
 
 from fieldstone.core.errors import InvalidPayload, PayloadTooLarge
+from fieldstone.servers.http.exchange import whole_body
 from fieldstone.wire.messages import told
 
 BODY_S: Final = 60
@@ -33,15 +34,20 @@ class EndlessBody(Exception):
 
 async def read_body(scope: Scope, receive: Receive, *, most_bytes: int) -> bytes:
     """The whole body. One that is too large is read off, and then refused."""
-    event = await receive()
-    body: bytes = event.get("body", b"")
-    if event["type"] == "http.request" and not event.get("more_body") and len(body) <= most_bytes:
-        return body  # nearly always
+    body = whole_body(receive)
+    if body is None:
+        return await _read_in_pieces(scope, receive, most_bytes=most_bytes)
+    if len(body) > most_bytes:
+        raise _too_large(most_bytes)
+    return body
+
+
+async def _read_in_pieces(scope: Scope, receive: Receive, *, most_bytes: int) -> bytes:
     declared = _declared_bytes(scope)
     if declared > DRAIN_BYTES:
         raise EndlessBody
     async with _in_time():
-        return await _read_on(event, receive, most_bytes=most_bytes, too_large=declared > most_bytes)
+        return await _read_on(receive, most_bytes=most_bytes, too_large=declared > most_bytes)
 
 
 async def read_json(scope: Scope, receive: Receive, kind: type[T]) -> T:
@@ -65,6 +71,8 @@ async def read_json_within(scope: Scope, receive: Receive, kind: type[T], *, mos
 
 async def drain(receive: Receive) -> None:
     """Read off a body that nobody wants."""
+    if whole_body(receive) is not None:
+        return
     size = 0
     more = True
     async with _in_time():
@@ -85,10 +93,11 @@ async def _in_time() -> AsyncIterator[None]:
         raise BodyTooSlow(f"The body did not arrive within {BODY_S} s.") from None
 
 
-async def _read_on(event: Message, receive: Receive, *, most_bytes: int, too_large: bool) -> bytes:
+async def _read_on(receive: Receive, *, most_bytes: int, too_large: bool) -> bytes:
     kept: list[bytes] = []
     size = 0
     while True:
+        event = await receive()
         piece = _piece(event)
         size += len(piece)
         if size > DRAIN_BYTES:
@@ -101,10 +110,13 @@ async def _read_on(event: Message, receive: Receive, *, most_bytes: int, too_lar
             kept.append(piece)
         if not event.get("more_body"):
             break
-        event = await receive()
     if too_large:
-        raise PayloadTooLarge(f"The request body is larger than {most_bytes} bytes.")
+        raise _too_large(most_bytes)
     return b"".join(kept)
+
+
+def _too_large(most_bytes: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"The request body is larger than {most_bytes} bytes.")
 
 
 def _piece(event: Message) -> bytes:

@@ -25,8 +25,8 @@ from fieldstone.core.errors import (
 from fieldstone.servers.http.answers import CHALLENGE, CLOSE, Answer, Header, Refuse, refusal, send_answer
 from fieldstone.servers.http.body import DRAIN_BYTES, BodyTooSlow, ClientGone, EndlessBody, drain
 from fieldstone.servers.http.entrance import Entrance, Visit
+from fieldstone.servers.http.exchange import answer_whole
 from fieldstone.servers.http.gate import Gate
-from fieldstone.servers.http.protocol import answer_whole
 from fieldstone.servers.http.query import check_known
 
 SLOW_MS: Final = 2_500  # longer than ATTUNE may wait for min_epoch
@@ -35,6 +35,11 @@ logger = structlog.get_logger("fieldstone.http")
 
 Handler = Callable[[Visit], Awaitable[Answer]]
 PublicHandler = Callable[[Scope, Receive], Awaitable[Answer]]
+
+
+async def method_not_allowed(visit: Visit) -> Answer:
+    await drain(visit.receive)
+    raise MethodNotAllowed
 
 
 class Endpoint:
@@ -54,11 +59,11 @@ class Endpoint:
         operation: str | None = None,
         log_all: bool = False,
         answers_while_stopping: bool = False,
-        otherwise: Handler | None = None,
+        otherwise: Handler = method_not_allowed,
         refuse: Refuse = refusal,
         queries: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """`otherwise`: what answers the methods that have no handler, instead of 405. `refuse`: how errors are told.
+        """`otherwise`: what answers the methods that have no handler. `refuse`: how errors are told.
         `queries`: the fields that each method knows behind the question mark; of other methods it is not looked at."""
         self.template = template
         self._handlers = _with_head(handlers)
@@ -121,29 +126,24 @@ class Endpoint:
         except FieldError:
             await drain(receive)
             raise
-        async with self._entrance.tenants.visit(granted.tenant) as field:
-            return await self._handle(self._entrance.visit(granted, scope, receive, field))
+        with self._entrance.tenants.enter(granted.tenant) as room:
+            field = room.field or await room.opened()
+            try:
+                if scope["query_string"]:
+                    await self._check_query(scope, receive)
+                handler = self._handlers.get(scope["method"], self._otherwise)
+                return await handler(self._entrance.visit(granted, scope, receive, field))
+            except FieldError as error:  # its words may repeat what a caller wrote
+                raise with_message(error, await field.scrubbed(error.message)) from error
 
-    async def _handle(self, visit: Visit) -> Answer:
-        handler = self._handlers.get(visit.scope["method"], self._otherwise)
-        if handler is None:
-            await drain(visit.receive)
-            raise MethodNotAllowed
-        try:
-            if visit.scope["query_string"]:
-                await self._check_query(visit)
-            return await handler(visit)
-        except FieldError as error:  # its words may repeat what a caller wrote
-            raise with_message(error, await visit.field.scrubbed(error.message)) from error
-
-    async def _check_query(self, visit: Visit) -> None:
-        known = self._queries.get(visit.scope["method"])
+    async def _check_query(self, scope: Scope, receive: Receive) -> None:
+        known = self._queries.get(scope["method"])
         if known is None:
             return
         try:
-            check_known(visit.scope, known)
+            check_known(scope, known)
         except InvalidPayload:
-            await drain(visit.receive)
+            await drain(receive)
             raise
 
     def _refusal(self, error: FieldError, *, close: bool = False) -> Answer:

@@ -90,7 +90,9 @@ class Entrance:
         return text
 
     def _count(self, caller: Caller, times: int = 1) -> None:
-        if caller.rate_per_second is None and self.default_rate is not None:
+        if caller.rate_per_second is None:
+            if self.default_rate is None:
+                return
             caller = replace(caller, rate_per_second=self.default_rate)
         self._limits.take(caller, now_ms=self._clock.monotonic_ms(), times=times)
 

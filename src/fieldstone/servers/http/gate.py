@@ -38,12 +38,8 @@ class Gate:
     def refusal(self, headers: Iterable[Header]) -> FieldError | None:
         if self.stopping:
             return ShuttingDown()
-        host = origin = None
-        for name, value in headers:
-            if name == b"host":
-                host = value
-            elif name == b"origin":
-                origin = value
+        named = dict(headers)  # of two with the same name the last one: as cheap as it gets, for every request
+        host, origin = named.get(b"host"), named.get(b"origin")
         if host is None or (host not in self._known and not self._is_ours(host)):
             return Forbidden("The Host header does not name this server. The setting `hosts` names it otherwise.")
         if origin is not None and not self._is_welcome(origin.lower(), host.lower()):

@@ -1,39 +1,82 @@
 """uvicorn's HTTP protocol, a third cheaper, and with the Field's error format where it answers by itself."""
 
 import asyncio
-from typing import Any, Final
+from functools import lru_cache
+from typing import Final
+from urllib.parse import unquote
 
-from starlette.types import Send
+import httptools
+from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from fieldstone.core.errors import InvalidEnvelope
-from fieldstone.servers.http.answers import JSON, Answer, encode_error
+from fieldstone.servers.http.answers import JSON, encode_error
+from fieldstone.servers.http.exchange import Exchange
 from fieldstone.servers.http.streams import CUT_OFF
+from fieldstone.servers.http.transport import JoinedWrites
 from fieldstone.wire.errors import error_body
 
 MALFORMED: Final = encode_error(error_body(InvalidEnvelope("The request is not valid HTTP/1.1."), None))
 SOCKET_PATHS: Final = (b"/v1/streams/ws",)
-HEAD: Final = b"HTTP/1.1 "
-INTERIM: Final = b"HTTP/1.1 1"
+SHORT_URL_BYTES: Final = 200  # what is remembered stays small
 
 
 class FieldProtocol(HttpToolsProtocol):
-    _joined: "JoinedWrites"
-    _extensions: dict[str, dict[object, object]]
+    """It knows what the server's settings are: no root path, no bound on connections, no access log of uvicorn's."""
+
+    _joined: JoinedWrites
     _answered_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         self._joined = JoinedWrites(transport)
-        # Whoever answers a request may cut it off: a follower that takes nothing would hold its line for ever.
-        self._extensions = {CUT_OFF: {"abort": self._joined.abort}}
         super().connection_made(self._joined)
+        self._scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": "1.1",
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": "",
+            # Whoever answers a request may cut it off: a follower that takes nothing would hold its line for ever.
+            "extensions": {CUT_OFF: {"abort": self._joined.abort}},
+        }
         self._answered_s = self.loop.time()
         self._look_again_in(self.timeout_keep_alive)  # also for who connects and never sends a whole request
-        self.access_log = False  # whatever the handlers of the process: requests are logged by `endpoint.py`
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self.scope["extensions"] = self._extensions
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
+        self.scope = {**self._scope, "headers": self.headers, "state": {}}  # type: ignore[typeddict-item]
+
+    def on_headers_complete(self) -> None:
+        parser, scope = self.parser, self.scope
+        scope["method"] = parser.get_method().decode("ascii")
+        if (version := parser.get_http_version()) != "1.1":
+            scope["http_version"] = version
+        if parser.should_upgrade() and self._should_upgrade():
+            return
+        split = _split if len(self.url) <= SHORT_URL_BYTES else _split.__wrapped__
+        scope["path"], scope["raw_path"], scope["query_string"] = split(self.url)
+        before: Exchange | None = self.cycle  # type: ignore[assignment]
+        exchange = self.cycle = Exchange(
+            scope,
+            self._joined,
+            self.flow,
+            self.server_state,
+            self.on_response_complete,
+            keep_alive=version != "1.0" and parser.should_keep_alive(),
+            expects_100_continue=self.expect_100_continue,
+        )
+        if before is None or before.response_complete:
+            self._start_asgi_task(exchange, self.app)
+        else:  # in a pipeline: it waits for the answers before its own
+            self.flow.pause_reading()
+            self.pipeline.appendleft((exchange, self.app))
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self.tasks.add(self.loop.create_task(cycle.run_asgi(app)))
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -89,78 +132,9 @@ class FieldProtocol(HttpToolsProtocol):
         """Elsewhere the request is answered like any other, and that is all there is to say."""
 
 
-def answer_whole(answer: Answer, send: Send) -> bool:
-    """An answer that is complete, in one write, as uvicorn would have it in two, each header of which it looks at:
-    a sixteenth of what a small request costs. False: it has to go the way of all others."""
-    cycle = getattr(send, "__self__", None)
-    if type(cycle) is not RequestResponseCycle or not isinstance(cycle.transport, JoinedWrites):
-        return False
-    if answer.headers or answer.stream is not None or cycle.scope["method"] == "HEAD":
-        return False
-    if cycle.response_started or cycle.disconnected or cycle.flow.write_paused or not cycle.keep_alive:
-        return False
-    cycle.response_started = True
-    cycle.waiting_for_100_continue = False
-    cycle.transport.write_whole(
-        b"%b%bcontent-type: %b\r\ncontent-length: %d\r\n\r\n%b"
-        % (
-            STATUS_LINE[answer.status],
-            b"".join([b"%b: %b\r\n" % header for header in cycle.default_headers]),
-            answer.content_type,
-            len(answer.body),
-            answer.body,
-        )
-    )
-    cycle.response_complete = True
-    cycle.message_event.set()
-    cycle.on_response()
-    return True
-
-
-class JoinedWrites(asyncio.Transport):
-    """A transport that keeps an answer's head until its body comes. uvicorn writes the two one after the other, and
-    each write is a system call that wakes the client: together they are a third of what a small request costs."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        super().__init__()
-        self._transport = transport
-        self._head = b""
-
-    @property
-    def beneath(self) -> asyncio.Transport:
-        return self._transport
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._head:
-            data, self._head = self._head + data, b""
-        elif data[:9] == HEAD and data[:10] != INTERIM:
-            self._head = bytes(data)
-            return
-        self._transport.write(data)
-
-    def write_whole(self, data: bytes) -> None:
-        """Head and body at once."""
-        self._transport.write(data)
-
-    def flush(self) -> None:
-        if self._head:
-            self.write(b"")
-
-    def close(self) -> None:
-        self.flush()
-        self._transport.close()
-
-    def abort(self) -> None:
-        self._transport.abort()
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
-
-    def pause_reading(self) -> None:
-        self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        self._transport.resume_reading()
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._transport.get_extra_info(name, default)
+@lru_cache(maxsize=256)
+def _split(url: bytes) -> tuple[str, bytes, bytes]:
+    """Path, raw path and query. Callers ask for the same few again and again."""
+    parsed = httptools.parse_url(url)
+    path = parsed.path.decode("ascii")
+    return unquote(path) if "%" in path else path, parsed.path, parsed.query or b""
