@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from fieldstone.compaction.pace import in_thread, unhurried
-from fieldstone.compaction.pieces import pieces_of, whole
+from fieldstone.compaction.pieces import forget, pieces_of, whole
 from fieldstone.compaction.worth import Offer, offers
 from fieldstone.compaction.writing import Span, written
 from fieldstone.ports.summarizer import Distillate, Original, Quote
@@ -40,14 +40,16 @@ class Draft(NamedTuple):
 def distil(group: Sequence[Original], most_tokens: int, counter: TokenCounter) -> Distillate:
     """All of it, if it fits; else what is essential, and of the rest what tells most for its tokens."""
     ordered = in_order(group)
-    said = ((at, original.text) for at, original in enumerate(unhurried(ordered)) if original.text.strip())
-    everything = [Span(at, *whole(text)) for at, text in said]
-    text, quotes = written(ordered, everything)
+    distillate = _all_of_it(ordered, most_tokens, counter) or _best_of_it(ordered, most_tokens, counter)
+    forget(group)
+    return distillate
+
+
+def _all_of_it(group: Sequence[Original], most_tokens: int, counter: TokenCounter) -> Distillate | None:
+    said = ((at, original.text) for at, original in enumerate(unhurried(group)) if original.text.strip())
+    text, quotes = written(group, [Span(at, *whole(text)) for at, text in said])
     tokens = counter.count_within(text, most_tokens)
-    if tokens is not None:
-        return Distillate(text, quotes, tokens, NAME)
-    draft = _best_of_it(ordered, most_tokens, counter)
-    return Distillate(*draft, NAME, over_budget=draft.tokens > most_tokens)
+    return None if tokens is None else Distillate(text, quotes, tokens, NAME)
 
 
 def in_order(group: Sequence[Original]) -> list[Original]:
@@ -55,11 +57,12 @@ def in_order(group: Sequence[Original]) -> list[Original]:
     return sorted(group, key=lambda original: (original.epoch, original.unit_id))
 
 
-def _best_of_it(group: Sequence[Original], most_tokens: int, counter: TokenCounter) -> Draft:
+def _best_of_it(group: Sequence[Original], most_tokens: int, counter: TokenCounter) -> Distillate:
     pieces = pieces_of(group)
     essential = [piece.span for piece in pieces if piece.essential]
     room_tokens = most_tokens - counter.count(written(group, essential)[0])
-    return filled(group, essential, offers(group, pieces, room_tokens, counter), most_tokens, counter)
+    draft = filled(group, essential, offers(group, pieces, room_tokens, counter), most_tokens, counter)
+    return Distillate(*draft, NAME, over_budget=draft.tokens > most_tokens)
 
 
 def filled(

@@ -23,6 +23,7 @@ from fieldstone.backends.sqlite.connection import (
 )
 from fieldstone.backends.sqlite.runway import Runway
 from fieldstone.backends.sqlite.text_index import SqliteIndexFile, index_path
+from fieldstone.ports.threads import CLOSE_BEHIND, background_threads
 
 FAST_COMMIT_MS: Final = 2.0  # a disk this fast is waited for on the spot: two hops to a thread cost as much
 LARGE_BYTES: Final = 128 * 1024  # of a commit's entries: what takes longer than a hundred RECORDs is for the thread
@@ -57,7 +58,7 @@ class SqliteFile:
         self._holders = 0
         self._writing = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-disk")
-        self._checkpointer = ThreadPoolExecutor(1, thread_name_prefix="fieldstone-checkpoint")
+        self._checkpointer = background_threads(1, "fieldstone-checkpoint", niceness=CLOSE_BEHIND)
         self._mean_commit_ms = 0.0
         self._wal_pages = 0
         self._runway = Runway(self._writer)
