@@ -23,8 +23,8 @@ INSERT INTO texts (position, salt, body) VALUES (?, ?, ?);
 INSERT INTO texts (position, salt, body) VALUES (?, ?, ?)
     ON CONFLICT (position) DO UPDATE SET salt = excluded.salt, body = excluded.body;
 
--- name: erase_text
-DELETE FROM texts WHERE position = ?;
+-- name: erase_texts
+DELETE FROM texts WHERE position IN (SELECT value FROM json_each(?));
 
 -- name: read_texts
 SELECT position & 0xffffffff, salt, body FROM texts WHERE position > ? AND position <= ? ORDER BY position LIMIT ?;
@@ -233,8 +233,8 @@ SELECT seq FROM marks WHERE stream_no = ? AND name = ?;
 -- name: keep_hint
 INSERT INTO hints (position) VALUES (?);
 
--- name: drop_hint
-DELETE FROM hints WHERE position = ?;
+-- name: drop_hints
+DELETE FROM hints WHERE position IN (SELECT value FROM json_each(?));
 
 -- name: all_hints
 SELECT position & 0xffffffff FROM hints WHERE position > ? AND position <= ? ORDER BY position;

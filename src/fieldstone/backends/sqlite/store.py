@@ -244,8 +244,11 @@ class SqliteStore:
     def _insert_rows(self, writer: apsw.Connection, commit: Commit) -> None:
         entries, base = commit.entries, self._span.base
         gone = set(commit.erased_texts)
+        erased = (
+            self._span.positions(gone) if gone else ""
+        )  # one statement for all of them: Python's lock is let go with each
         if gone:  # first: on a full store the rest is written where they were
-            writer.executemany(SQL["erase_text"], [(base | seq,) for seq in gone])
+            writer.execute(SQL["erase_texts"], (erased,))
         if entries:
             writer.executemany(SQL["insert_entry"], [(base | each.seq, each.body, each.hash) for each in entries])
             head = entries[-1]
@@ -264,7 +267,7 @@ class SqliteStore:
         if commit.replies:
             self.replies.insert(writer, commit.replies)
         if gone:
-            writer.executemany(SQL["drop_hint"], [(base | seq,) for seq in gone])
+            writer.execute(SQL["drop_hints"], (erased,))
 
     def _inserted(self, commit: Commit) -> None:
         if commit.entries:
