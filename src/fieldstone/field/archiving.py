@@ -100,7 +100,10 @@ class Archive:
 
     async def copy(self, units: Sequence[int]) -> dict[int, StoredText]:
         """On disk in the cold part when it returns. The originals are still there."""
-        stored = await self._state.store.texts.get(units)
+        stored: dict[int, StoredText] = {}
+        for part in parts(units, PIECE_UNITS):
+            stored |= await self._state.store.texts.get(part)
+            await asyncio.sleep(0)
         await self._state.store.cold.put([stored[seq] for seq in sorted(stored)])
         return stored
 

@@ -6,8 +6,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from fieldstone.ports.slices import take_short_slices
-
 # At 0 a thread that computes runs to the end of its slice before Linux looks at one that wakes: a RECORD whose commit
 # was on disk waited 4 ms for a core. At 19 it would hardly get one on a busy machine, and keep Python's lock meanwhile.
 BEHIND: Final = 10
@@ -28,4 +26,3 @@ def _step_back(niceness: int) -> None:
         os.setpriority(os.PRIO_PROCESS, thread, max(niceness, os.getpriority(os.PRIO_PROCESS, thread)))
     except OSError:
         pass  # a sandbox may forbid it: the work is done all the same
-    take_short_slices()

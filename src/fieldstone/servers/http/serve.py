@@ -30,7 +30,8 @@ FINISH_S: Final = 8  # what accepted requests may take once the server is told t
 CUT_OFF_S: Final = 2  # for the answers of those that were not done by then
 POLL_S: Final = 0.1
 # A thread that summarises or counts holds the interpreter for this long at most. With Python's own 5 ms, each of the
-# ten or so turns that a request takes waits for it: 146 ms at worst while 10,000 entries are compacted, 74 with this.
+# ten or so turns that a request takes waits for it: 146 ms at worst while 10,000 entries are compacted, 74 with .5 ms.
+# With .1, what RECORD waits for beside a summarize (its p99) is a sixth less than with .5, and the summarize as fast.
 SWITCH_S: Final = 0.0001
 SOCKET_BYTES: Final = 65_536  # clients send no more than what they want to hear of
 EVERYWHERE: Final = ("0.0.0.0", "::")  # addresses that stand for all of them
