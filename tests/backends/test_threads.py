@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fieldstone.backends.sqlite.cold import SqliteColdFile
+from fieldstone.backends.sqlite.file import Saved, SqliteFile
 from fieldstone.backends.sqlite.text_index import SqliteIndexFile
 from fieldstone.compaction.pace import in_thread
 from fieldstone.ports.threads import BEHIND, CLOSE_BEHIND, background_threads
@@ -38,6 +39,22 @@ async def test_the_text_index_steps_back_a_little_since_it_has_to_keep_up(tmp_pa
     index = SqliteIndexFile(tmp_path / "field.db-index")
     assert await index.write(lambda _: _niceness(), lambda: None) == _stepped_back(CLOSE_BEHIND)
     index.close()
+
+
+async def test_a_checkpoint_steps_back_a_little_since_it_has_to_keep_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[int] = []
+
+    def checkpoint(self: SqliteFile) -> Saved:
+        found.append(_niceness())
+        return Saved(0, 0)
+
+    monkeypatch.setattr(SqliteFile, "_run_checkpoint", checkpoint)
+    file = SqliteFile(tmp_path / "field.db")
+    await file._begin_checkpoint()
+    assert found == [_stepped_back(CLOSE_BEHIND)]
+    file.close()
 
 
 @pytest.mark.parametrize("refuses", ["getpriority", "setpriority"])

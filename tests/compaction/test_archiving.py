@@ -114,6 +114,22 @@ async def test_whoever_comes_with_a_step_is_written_first_and_the_step_lets_one_
 
 
 @requirement("akashik:compact:others-go-first")
+async def test_a_step_waits_a_few_turns_for_others_who_are_only_on_their_way() -> None:
+    store = MemoryStore(KEY)
+    field = await filled(store, detect_conflicts=False)
+    head = (await store.log.head()).seq
+
+    async def from_a_socket() -> None:
+        for _ in range(writer.TURNS_TO_THE_DOOR):
+            await asyncio.sleep(0)
+        await field.send(record("ada", "on the way"))
+
+    await asyncio.gather(field._writer.submit_patiently(Archiving(1, [head])), from_a_socket())
+    assert [type(event) for event in await events_of(store, after=head)] == [UnitRecorded, UnitsArchived]
+    await field.close()
+
+
+@requirement("akashik:compact:others-go-first")
 async def test_an_answer_goes_out_before_the_next_group_is_written() -> None:
     told: list[str] = []
     store = Telling(MemoryStore(KEY), told)

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldstone.backends.tokens import Cl100kCounter
+from fieldstone.compaction import pieces
 from fieldstone.compaction.extractive import distil
-from fieldstone.compaction.pieces import STATEMENT_CHARS
+from fieldstone.compaction.pieces import STATEMENT_CHARS, pieces_of
 from fieldstone.ports.summarizer import Distillate, Original
 from fieldstone.retrieval.sentences import MARKER
 from fieldstone.testing.tokens import WordCounter
@@ -42,6 +43,13 @@ def test_it_stays_within_the_budget_or_says_that_the_essentials_are_more(
         assert made.tokens == counter.count(made.text)
         assert made.over_budget == (made.tokens > most_tokens)
         assert (made.by, made.fell_back) == ("extractive", None)
+
+
+@given(group=groups(), most_tokens=budgets)
+def test_nothing_found_in_a_group_is_remembered_once_it_is_distilled(group: list[Original], most_tokens: int) -> None:
+    pieces_of(group)
+    distil(group, most_tokens, WORDS)
+    assert not any(original in pieces._found for original in group)
 
 
 @given(group=groups(), most_tokens=budgets)

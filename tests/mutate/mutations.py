@@ -383,7 +383,7 @@ LEAVING: Final = (
         "refusal-own-route",
         "the scrubbing of refusals on every route",
         "servers/http/endpoint.py",
-        "await visit.field.scrubbed(error.message)",
+        "await field.scrubbed(error.message)",
         "error.message",
         (f"{SERVER}::test_a_refusal_on_an_operations_own_route_repeats_no_secret",),
     ),

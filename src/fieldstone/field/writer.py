@@ -36,6 +36,7 @@ SCANNED_ON_THE_SPOT_CHARS: Final = 65_536  # 64 requests of usual size, or 0.3 m
 # request while the others are still being looked at.
 FINISHED_TOGETHER: Final = 64
 QUIET_MS: Final = 50
+TURNS_TO_THE_DOOR: Final = 3  # from a socket, or a timer, to a request that waits
 QUIET_FLUSH_MS: Final = 200  # what reads leave behind waits this long for a write to join
 
 logger = structlog.get_logger("fieldstone.writer")
@@ -278,7 +279,12 @@ class Writer:
 
     async def _gather(self) -> None:
         """Let those who are already at the door come in: as long as each turn of the event loop brings more. The turn
-        since the first one came has brought nobody where that one is still alone."""
+        since the first one came has brought nobody where that one is still alone. Who is patient waits a few turns for
+        others who are only on their way: one whose bytes lie in the socket needs that many."""
+        for _ in range(TURNS_TO_THE_DOOR):
+            if self._queue:
+                break
+            await asyncio.sleep(0)
         size = 1
         while size < len(self._queue) < MOST_REQUESTS_A_GROUP:
             size = len(self._queue)
