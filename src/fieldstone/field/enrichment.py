@@ -242,10 +242,11 @@ class Enrichment:
         self._keeper.keep(Quantized(np.asarray(seqs, np.int64)[there], scales, codes))
 
     def _done(self, batch: Mapping[int, str | None]) -> None:
-        late = [seq for seq in batch if seq in self._backlog]
+        late = [seq for seq in batch if seq in self._backlog] if self._backlog else []
+        for seq in late:
+            del self._backlog[seq]
         for seq in batch:
             self._fresh.pop(seq, None)
-            self._backlog.pop(seq, None)
         for waiter in self._waiters:
             waiter.missing.difference_update(batch)
             if not waiter.missing:

@@ -4,6 +4,7 @@ The answer waits for it a little while and tells what was found. What takes long
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
@@ -41,6 +42,9 @@ class Finding(Struct):
     conflicts: tuple[str, ...] = ()
 
 
+Findings = defaultdict[int, Finding]  # of those units about which there is something to tell
+
+
 class Following:
     def __init__(
         self,
@@ -63,17 +67,20 @@ class Following:
         self._closed = False
 
     async def finish(self, landed: Sequence[Landed], outcomes: list[Outcome], texts: Mapping[int, UnitTexts]) -> None:
-        findings = {each.unit: Finding() for each in landed}
+        findings: Findings = defaultdict(Finding)
         await self._enrich(landed, texts, findings)
-        await self._detect(findings)
+        await self._detect(landed, findings)
+        if not findings:
+            return  # nearly always: there is nothing to add to what was answered
         marked = {unit: found for unit, found in findings.items() if found.late or found.echo_of is not None}
         remembered: list[RememberedReply] = []
         for each in landed:
-            answer = outcomes[each.at]
-            if isinstance(answer, Accepted) and (completed := _completed(answer, findings[each.unit])) is not answer:
-                outcomes[each.at] = completed
-                if each.fingerprint is not None:
-                    remembered.append(_remembered(each.fingerprint, completed, self._clock.now_ms()))
+            answer, found = outcomes[each.at], findings.get(each.unit)
+            if found is None or not isinstance(answer, Accepted) or (completed := _completed(answer, found)) is answer:
+                continue
+            outcomes[each.at] = completed
+            if each.fingerprint is not None:
+                remembered.append(_remembered(each.fingerprint, completed, self._clock.now_ms()))
         if marked or remembered:
             await self._mark(Marking(marked, remembered, self._meanings.lacks))
 
@@ -120,12 +127,11 @@ class Following:
         if self._arrived:  # those that came while it was about to stop
             self.enriched(())
 
-    async def _enrich(
-        self, landed: Sequence[Landed], texts: Mapping[int, UnitTexts], findings: Mapping[int, Finding]
-    ) -> None:
+    async def _enrich(self, landed: Sequence[Landed], texts: Mapping[int, UnitTexts], findings: Findings) -> None:
         for each in landed:
-            if not each.is_new:  # a draft that takes effect: it was embedded when it was recorded, or is still waiting
-                findings[each.unit].late = self._meanings.lacks(each.unit)
+            # A draft that takes effect was embedded when it was recorded, or is still waiting.
+            if not each.is_new and self._meanings.lacks(each.unit):
+                findings[each.unit].late = True
         new = {each.unit: texts[each.unit].content for each in landed if each.is_new and each.unit in texts}
         if not new or not self._meanings.configured:
             return
@@ -134,17 +140,21 @@ class Following:
         if self._state.recent.nobody_read:
             return
         for unit in new:
-            if not findings[unit].late:
+            if unit not in findings or not findings[unit].late:
                 meaning, reach = self._meanings.meaning, self._meanings.reach
-                findings[unit].echo_of = await find_echo(self._state, meaning, reach, unit, texts[unit].content)
+                echo_of = await find_echo(self._state, meaning, reach, unit, texts[unit].content)
+                if echo_of is not None:
+                    findings[unit].echo_of = echo_of
 
-    async def _detect(self, findings: Mapping[int, Finding]) -> None:
-        detected = await self._detecting.at_once(list(findings))
-        for unit, found in findings.items():
-            if detected is None:
-                found.deferred = True
-            else:
-                found.conflicts = tuple(detected.get(unit, ()))
+    async def _detect(self, landed: Sequence[Landed], findings: Findings) -> None:
+        units = list({each.unit: None for each in landed})
+        detected = await self._detecting.at_once(units)
+        if detected is None:
+            for unit in units:
+                findings[unit].deferred = True
+        else:
+            for unit, conflicts in detected.items():
+                findings[unit].conflicts = tuple(conflicts)
 
 
 class Marking(Wordless):

@@ -366,8 +366,8 @@ class Writer:
         desk.accept(draft)
         self._trails.keep(trails)
         if self._finish is not None:
-            place = len(written.outcomes)
-            written.landed.extend(Landed(place, unit, is_new, fingerprint) for unit, is_new in draft.units)
+            for unit, is_new in draft.units:
+                written.landed.append(Landed(len(written.outcomes), unit, is_new, fingerprint))
         if clean.found:
             reply = _with_redaction_warning(reply, clean.found)
         if fingerprint and draft.events:  # what changed nothing may be asked again

@@ -154,6 +154,9 @@ def _shortened(stretches: Sequence[str]) -> list[str]:
 
 def _pieces(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Ranges of at most PIECE_TEXTS texts and PIECE_CHARS characters, and of one text at least."""
+    if 0 < len(texts) <= PIECE_TEXTS and sum(map(len, texts)) <= PIECE_CHARS:
+        yield 0, len(texts)  # nearly always
+        return
     start = chars = 0
     for number, text in enumerate(texts):
         chars += min(len(text), TEXT_CHARS_MAX)
