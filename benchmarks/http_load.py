@@ -28,7 +28,7 @@ from benchmarks.corpus import AGENTS, rows
 
 CONNECTIONS = 32
 REQUESTS = 10_000
-ROUNDS = 7  # taken in turn, so that a noisy minute meets both
+ROUNDS = 11  # taken in turn, so that a noisy minute meets both
 READY_TIMEOUT_S = 60
 
 SERVE = "import sys; from fieldstone.settings import Settings; from fieldstone.wiring import serve; " + (

@@ -276,6 +276,15 @@ async def test_the_wal_is_kept_small_while_more_and_more_is_written(
     assert await head(store) == 6_000
 
 
+async def test_the_wal_is_laid_out_ahead_of_what_is_written(store: PlaneStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached: list[int] = []
+    monkeypatch.setattr(Runway, "reached", lambda _self, pages: reached.append(pages))
+    await store.write(append("s", 1))
+    await store.write(append("s", 1))
+    assert len(reached) == 2
+    assert 0 < reached[0] < reached[1]
+
+
 # --- what is left ----------------------------------------------------------------------------------------------------
 
 

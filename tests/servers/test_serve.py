@@ -14,10 +14,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fieldstone.backends.tokens import Cl100kCounter
 from fieldstone.ports.lease import StoreHeld
 from fieldstone.servers.http.serve import CannotListen, NonLoopbackHost, check_address, start
 from fieldstone.settings import Settings
-from fieldstone.wiring import open_local_field, serve
+from fieldstone.wiring import open_house, open_local_field, serve
 from tests.requirements import requirement
 from tests.servers.houses import entrance_to
 from tests.servers.live import Held, Live, assert_refused, live_server, message, unit
@@ -187,3 +188,12 @@ async def test_a_second_server_on_the_file_is_told_who_holds_it_and_where(tmp_pa
     assert held.value.holder is not None
     assert (held.value.holder.url, held.value.holder.pid) == (url_in(line), server.pid)
     assert "fieldstone serve" in str(held.value)
+
+
+async def test_the_counter_of_tokens_is_loaded_when_the_house_opens_and_not_by_a_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted: list[str] = []
+    monkeypatch.setattr(Cl100kCounter, "count", lambda _self, text: counted.append(text))
+    async with open_house(Settings(db="memory:", port=0)):
+        assert counted == [""]
