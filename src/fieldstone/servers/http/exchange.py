@@ -24,6 +24,7 @@ _log: Final = logging.getLogger("uvicorn.error")
 
 class Exchange(RequestResponseCycle):
     transport: JoinedWrites
+    body: bytes | bytearray  # type: ignore[assignment]  # nearly always the first piece is all of it, and is not copied
 
     # What every request begins with is set once. Requests are logged by `endpoint.py`, whatever the process's handlers.
     logger = access_logger = _log
@@ -54,8 +55,18 @@ class Exchange(RequestResponseCycle):
         self.keep_alive = keep_alive
         self.waiting_for_100_continue = expects_100_continue
         self.message_event = asyncio.Event()
-        self.body = b""  # type: ignore[assignment]  # nearly always the first piece is all of it, and is not copied
+        self.body = b""
         self._tasks = state.tasks
+
+    def add(self, piece: bytes) -> None:
+        """Of the body."""
+        if not self.body:
+            self.body = piece
+        elif isinstance(self.body, bytearray):
+            self.body += piece
+        else:
+            self.body = bytearray(self.body) + piece
+        self.message_event.set()
 
     async def run_asgi(self, app: ASGI3Application) -> None:
         """The task takes itself off the list: a callback would be one more turn of the loop for each request."""

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 import httptools
 from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from fieldstone.core.errors import InvalidEnvelope
@@ -24,8 +25,10 @@ SHORT_URL_BYTES: Final = 200  # what is remembered stays small
 class FieldProtocol(HttpToolsProtocol):
     """It knows what the server's settings are: no root path, no bound on connections, no access log of uvicorn's."""
 
+    cycle: Exchange
     _joined: JoinedWrites
     _answered_s = 0.0
+    _upgrades = False  # the request that is being read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         self._joined = JoinedWrites(transport)
@@ -55,11 +58,12 @@ class FieldProtocol(HttpToolsProtocol):
         scope["method"] = parser.get_method().decode("ascii")
         if (version := parser.get_http_version()) != "1.1":
             scope["http_version"] = version
-        if parser.should_upgrade() and self._should_upgrade():
+        self._upgrades = parser.should_upgrade() and self._should_upgrade()
+        if self._upgrades:
             return
         split = _split if len(self.url) <= SHORT_URL_BYTES else _split.__wrapped__
         scope["path"], scope["raw_path"], scope["query_string"] = split(self.url)
-        before: Exchange | None = self.cycle  # type: ignore[assignment]
+        before: Exchange | None = self.cycle  # uvicorn has it otherwise, but before the first request: None
         exchange = self.cycle = Exchange(
             scope,
             self._joined,
@@ -74,6 +78,20 @@ class FieldProtocol(HttpToolsProtocol):
         else:  # in a pipeline: it waits for the answers before its own
             self.flow.pause_reading()
             self.pipeline.appendleft((exchange, self.app))
+
+    def on_body(self, body: bytes) -> None:
+        exchange = self.cycle
+        if self._upgrades or exchange.response_complete:
+            return
+        exchange.add(body)
+        if len(exchange.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+
+    def on_message_complete(self) -> None:
+        exchange = self.cycle
+        if not self._upgrades and not exchange.response_complete:
+            exchange.more_body = False
+            exchange.message_event.set()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self.tasks.add(self.loop.create_task(cycle.run_asgi(app)))
@@ -99,7 +117,7 @@ class FieldProtocol(HttpToolsProtocol):
         """The timer looks for itself whether the connection is idle."""
 
     def timeout_keep_alive_handler(self) -> None:
-        cycle: RequestResponseCycle | None = self.cycle  # uvicorn has it otherwise, but before the first request: None
+        cycle: Exchange | None = self.cycle  # as above
         is_idle = cycle is None or cycle.response_complete
         idle_s = self.loop.time() - self._answered_s if is_idle else 0.0
         if idle_s >= self.timeout_keep_alive:
