@@ -84,7 +84,7 @@ def test_a_purge_says_that_texts_are_gone_wherever_they_were(units: list[str]) -
 def test_a_restore_of_nothing_says_why(units: list[str]) -> None:
     result = invoke("restore", units[0], *HERE)
     assert result.stdout == "0 units are back\n"
-    assert "None of them is archived" in result.stderr
+    assert "they were never archived, are back already" in result.stderr
 
 
 def test_held_and_pinned_units_stay_until_they_are_released(units: list[str]) -> None:
