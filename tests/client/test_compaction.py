@@ -39,6 +39,16 @@ async def test_what_is_archived_is_found_when_asked_for_and_comes_back(field: Fi
     assert await found(ada, include_archived=True) == set(units)
     assert await field.restore(units[:2]) == 2
     assert await found(ada) == set(units[:2])
+    assert await field.restore(units[2]) == 1  # one id is no list of letters
+    assert await found(ada) == set(units)
+
+
+@requirement("akashik:compact:restore")
+async def test_all_that_a_compaction_archived_and_that_is_not_back_yet_comes_back(field: Field) -> None:
+    ada = await senior(field)
+    units = await recorded(ada)
+    done = await ada.compact("archive")
+    assert await field.restore(units[:2]) == 2
     assert done.compaction_id is not None
     assert await field.restore_compaction(done.compaction_id) == 1
     assert await found(ada) == set(units)

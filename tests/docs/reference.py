@@ -63,7 +63,8 @@ def python_page() -> str:
     head = "Every method is a coroutine of the native API (`async with open_field(…)`, then `await`); inside a plain "
     head += "`with open_field(…)` the same methods return their results directly. Refusals are `fieldstone.FieldError` "
     head += "and its kinds in `fieldstone.errors`, each with `code`, `message`, `recoverable` and `suggested_action`; "
-    head += "as a string each is its message and what to do about it; a store that another process holds is `fieldstone.StoreHeld`.\n\n"
+    head += "as a string each is its message and what to do about it. A store that another process holds is "
+    head += "`fieldstone.StoreHeld`, and a server that does not answer a `ConnectionError`.\n\n"
     scope = ", ".join(f"`{name}`" for name in AttuneScope.__annotations__)
     parts = [_function("open_field", open_field)]
     for kind in (Field, Threads, Agent):

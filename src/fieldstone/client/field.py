@@ -148,9 +148,9 @@ class Field:
         """It stops after the step it is in; what is done stays done."""
         return await self.door.cancel_compaction(compaction_id)
 
-    async def restore(self, unit_ids: Sequence[str]) -> int:
-        """Bring archived units back; how many came. Those that are not archived are passed over."""
-        return await self.door.restore(unit_ids)
+    async def restore(self, unit_ids: str | Sequence[str]) -> int:
+        """Bring an archived unit back, or several; how many came. Those that are not archived are passed over."""
+        return await self.door.restore([unit_ids] if isinstance(unit_ids, str) else unit_ids)
 
     async def restore_compaction(self, compaction_id: str) -> int:
         """Bring back all that one compaction archived, and that is still there; how many came."""
