@@ -1,11 +1,16 @@
 """Every error has a code, a sentence and something to do."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import fieldstone
 from fieldstone.core import errors
 from fieldstone.core.errors import FieldError
 from tests.requirements import requirement
 
+PACKAGE = Path(fieldstone.__file__).parent
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, FieldError)][1:]
 NOT_RECOVERABLE = {
     "UNIT_PURGED",
@@ -42,3 +47,10 @@ def test_codes_are_shared_only_by_an_error_and_its_special_case() -> None:
 
 def test_a_traceback_shows_what_is_wrong_and_what_to_do() -> None:
     assert str(FieldError("It is late.", suggested_action="Go home.")) == "It is late. Go home."
+
+
+def test_whoever_is_refused_for_no_lack_of_authority_is_not_sent_to_somebody_with_more() -> None:
+    """The sentence of the kind is right for what needs authority, and for nothing else."""
+    everywhere = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    alone = re.findall(r'Forbidden\((f?"[^"]*")\)', everywhere)
+    assert [sentence for sentence in alone if "authority" not in sentence and "operator" not in sentence] == []
