@@ -148,11 +148,13 @@ async def test_unknown_units_and_compactions_are_not_found(field: Field) -> None
     for refused in (
         field.compaction("comp-gone"),
         field.restore_compaction("comp-gone"),
-        field.cancel_compaction("c/d"),
+        field.cancel_compaction("comp-gone"),
     ):
-        with pytest.raises(errors.NotFound):
+        with pytest.raises(errors.NotFound, match=r"List the compactions\."):
             await refused
     with pytest.raises(errors.NotFound):
+        await field.cancel_compaction("c/d")
+    with pytest.raises(errors.NotFound, match=r"List the compactions\."):
         await anext(field.watch_compaction("comp-gone"))
 
 
