@@ -142,7 +142,7 @@ SETTING_HELP: Final[Mapping[str, str]] = {
     "origins": "Origins of web pages that may use the server, such as https://app.example.org",
     "tls_cert": "A file with the server's certificate chain: it is served over TLS.",
     "tls_key": "A file with the certificate's private key.",
-    "tenant": "Whose memory it is.",
+    "tenant": "Whose memory it is, in a store that is opened without a server; there the key says it.",
     "field": "Which field of the store.",
     "max_bytes": "How large the store's file may get, index and journals not counted; past it writes get STORAGE_FULL.",
     "max_body_bytes": "The largest request body that the server takes.",

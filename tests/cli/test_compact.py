@@ -84,7 +84,19 @@ def test_a_purge_says_that_texts_are_gone_wherever_they_were(units: list[str]) -
 def test_a_restore_of_nothing_says_why(units: list[str]) -> None:
     result = invoke("restore", units[0], *HERE)
     assert result.stdout == "0 units are back\n"
-    assert "None of them is archived" in result.stderr
+    assert "they were never archived, are back already" in result.stderr
+
+
+def test_the_status_says_how_many_units_are_archived(units: list[str]) -> None:
+    assert "units       3\n" in done("status", *HERE)
+    done("compact", "archive", *HERE)
+    done("restore", units[0], *HERE)
+    assert "units       3, of which 2 archived\n" in done("status", *HERE)
+    assert answer("status", *HERE)["units_archived"] == 2
+    done("compact", "purge", "--session", "s-1", *HERE)
+    assert "units       0\n" in done("status", *HERE)
+    with served("team.db") as url:
+        assert answer("status", "--url", url)["units_archived"] == 0
 
 
 def test_held_and_pinned_units_stay_until_they_are_released(units: list[str]) -> None:

@@ -76,6 +76,38 @@ def test_a_command_that_only_reads_makes_no_store(command: str) -> None:
     assert not Path("typo.db").exists()
 
 
+@pytest.mark.parametrize("command", ["attune", "status", "log", "verify", "rebuild", "export", "compact archive"])
+def test_a_mistyped_tenant_or_field_is_refused_and_not_made(command: str) -> None:
+    record("Tea is hot")
+    for typo in ("FIELDSTONE_TENANT", "FIELDSTONE_FIELD"):
+        assert "holds no " in refused(*command.split(), "--db", "team.db", env={typo: "typo"})
+        assert "holds no " in refused(*command.split(), "--db", "team.db", env={typo: "typo"})  # it is still not there
+    assert answer("status", "--db", "team.db", "--field", "main")["units"] == 1
+
+
+def test_whoever_mistypes_a_tenant_or_field_is_told_which_there_are() -> None:
+    record("Tea is hot")
+    done("record", "Coffee", "--intent", "tell", *SURE, "--db", "team.db", env={"FIELDSTONE_TENANT": "acme"})
+    wrong = refused("status", "--db", "team.db", env={"FIELDSTONE_TENANT": "acmee"})
+    assert wrong == "error: team.db holds no tenant 'acmee', but: acme, local.\n"
+    assert answer("status", "--db", "team.db", env={"FIELDSTONE_TENANT": "acme"})["units"] == 1
+    assert "but: main.\n" in refused("log", "--db", "team.db", "--field", "mian")
+
+
+def test_the_default_tenant_is_read_although_only_others_are_there() -> None:
+    done("record", "Coffee", "--intent", "tell", *SURE, "--db", "team.db", env={"FIELDSTONE_TENANT": "acme"})
+    assert "FIELDSTONE_TENANT names another: acme." in invoke("status", "--db", "team.db").stderr
+
+
+def test_a_server_that_takes_one_for_another_tenant_is_not_written_to() -> None:
+    record("Tea is hot")
+    other = {"FIELDSTONE_TENANT": "acme"}
+    with served("team.db"):
+        said = refused("record", "Coffee", "--intent", "tell", *SURE, "--db", "team.db", env=other)
+        assert "takes you for tenant 'local', and not 'acme'" in said
+        assert answer("status", "--db", "team.db")["units"] == 1
+
+
 def test_a_server_that_does_not_answer_is_told_in_a_sentence() -> None:
     stderr = refused("status", "--url", "http://127.0.0.1:1")
     assert stderr.startswith("error: http://127.0.0.1:1 does not answer")

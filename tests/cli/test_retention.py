@@ -42,10 +42,19 @@ def test_without_policies_nothing_goes_and_that_is_said() -> None:
     assert answer("retention", "show", *HERE) == {"policies": []}
 
 
+def test_of_one_policy_and_one_unit_it_speaks_in_the_singular() -> None:
+    for content in ("Tea is hot", "Ice is cold"):
+        record(content)
+    Path("one.toml").write_text("[[policies]]\nname = 'capped'\nstrategy = 'archive'\nmax_units = 1\n")
+    assert done("retention", "set", "one.toml", *HERE) == "1 policy holds from now on\n"
+    assert done("retention", "apply", *HERE).startswith("capped: 1 unit went (archive), ")
+    assert "done: 1 unit\n" in done("retention", "status", *HERE)
+
+
 def test_policies_of_a_file_are_set_and_shown(policies: str) -> None:
     assert done("retention", "set", policies, *HERE) == "2 policies hold from now on\n"
     said = done("retention", "show", *HERE)
-    for words in ("capped", "archive", "s-1", "finding", "the newest 1 units", "0 3 * * sun", "52w", "no"):
+    for words in ("capped", "archive", "s-1", "finding", "the newest 1 unit\n", "0 3 * * sun", "52w", "no"):
         assert words in said
     [capped, aged] = answer("retention", "show", *HERE)["policies"]
     assert capped["match"] == {"session": "s-1", "types": ["finding"]}
@@ -111,7 +120,7 @@ def test_ctrl_c_stops_it_after_its_step_and_no_other_policy_follows(
         result = invoke("retention", "apply", *HERE)
     assert result.exit_code == 130
     assert len(result.stdout.splitlines()) == 1
-    assert result.stdout.startswith("capped: 1 units went")
+    assert result.stdout.startswith("capped: 1 unit went")
     assert "what is done stays done" in result.stderr
     assert [
         each["last_run"]["state"] for each in answer("retention", "status", *HERE)["policies"] if each["last_run"]

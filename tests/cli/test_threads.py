@@ -189,7 +189,7 @@ def test_a_run_that_has_not_ended_keeps_its_log(left: Run) -> None:
 
 @requirement("planes:reconcile:dry-run")
 def test_reconciling_is_a_dry_run_until_it_is_applied(left: Run) -> None:
-    assert done("threads", "reconcile", *HERE) == "1 threads, 1 runs: 0 disagreements\n"
+    assert done("threads", "reconcile", *HERE) == "1 thread, 1 run: 0 disagreements\n"
     stale = ("threads", "reconcile", "--recover", "commit", "--stale-minutes", "0", *HERE)
     result = invoke(*stale)
     assert f"chat  stale-run  {left.run_id}" in result.stdout

@@ -110,7 +110,9 @@ def test_a_bad_line_is_named_by_its_place_in_the_file(team: bytes, monkeypatch: 
 
 
 def test_what_is_no_export_is_refused() -> None:
-    assert "line 1 is not a line of an export" in refused("import", "-", "--db", "copy.db", input=b"hello\n")
+    stderr = refused("import", "-", "--db", "copy.db", input=b"hello\n")
+    assert "line 1 is not a line of an export" in stderr
+    assert "Import what `fieldstone export` wrote." in stderr
 
 
 def test_a_file_that_is_not_there_is_a_usage_error() -> None:

@@ -1,5 +1,7 @@
 """`fieldstone unit` and `fieldstone compactions`"""
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.running import answer, done, invoke, record, refused, served
@@ -53,6 +55,20 @@ def test_of_a_purged_unit_the_tombstone_is_told() -> None:
     assert "UNIT_PURGED" in said
     assert "reason: its source was withdrawn" in said
     assert "deleted_at: 20" in said
+
+
+def test_a_text_that_is_lost_is_told_with_what_to_do() -> None:
+    unit = record("Checkout takes 1.9 s")
+    done("compact", "archive", *HERE)
+    for lost in Path().glob("team.db-cold*"):
+        lost.unlink()
+    shown = invoke("unit", unit, *HERE)
+    assert shown.stdout.startswith("(its text is missing)\n")
+    for result in (shown, invoke("unit", unit, "--json", *HERE)):
+        assert result.exit_code == 0
+        assert "warning: The unit's text is missing from the store" in result.stderr
+        assert "`fieldstone verify`" in result.stderr
+    assert "or their texts are missing" in invoke("restore", unit, *HERE).stderr
 
 
 def test_an_unknown_unit_is_told_in_a_sentence() -> None:

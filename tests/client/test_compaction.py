@@ -39,6 +39,16 @@ async def test_what_is_archived_is_found_when_asked_for_and_comes_back(field: Fi
     assert await found(ada, include_archived=True) == set(units)
     assert await field.restore(units[:2]) == 2
     assert await found(ada) == set(units[:2])
+    assert await field.restore(units[2]) == 1  # one id is no list of letters
+    assert await found(ada) == set(units)
+
+
+@requirement("akashik:compact:restore")
+async def test_all_that_a_compaction_archived_and_that_is_not_back_yet_comes_back(field: Field) -> None:
+    ada = await senior(field)
+    units = await recorded(ada)
+    done = await ada.compact("archive")
+    assert await field.restore(units[:2]) == 2
     assert done.compaction_id is not None
     assert await field.restore_compaction(done.compaction_id) == 1
     assert await found(ada) == set(units)
@@ -138,11 +148,13 @@ async def test_unknown_units_and_compactions_are_not_found(field: Field) -> None
     for refused in (
         field.compaction("comp-gone"),
         field.restore_compaction("comp-gone"),
-        field.cancel_compaction("c/d"),
+        field.cancel_compaction("comp-gone"),
     ):
-        with pytest.raises(errors.NotFound):
+        with pytest.raises(errors.NotFound, match=r"List the compactions\."):
             await refused
     with pytest.raises(errors.NotFound):
+        await field.cancel_compaction("c/d")
+    with pytest.raises(errors.NotFound, match=r"List the compactions\."):
         await anext(field.watch_compaction("comp-gone"))
 
 

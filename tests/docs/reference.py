@@ -8,7 +8,7 @@ from typing import get_args
 import msgspec
 
 from fieldstone import Agent, Field, open_field
-from fieldstone.client.agent import AttuneScope
+from fieldstone.client.agent import AttuneScope, CompactionWish
 from fieldstone.client.threads import Threads
 from fieldstone.core import events
 from fieldstone.core.errors import FieldError
@@ -63,13 +63,16 @@ def python_page() -> str:
     head = "Every method is a coroutine of the native API (`async with open_field(…)`, then `await`); inside a plain "
     head += "`with open_field(…)` the same methods return their results directly. Refusals are `fieldstone.FieldError` "
     head += "and its kinds in `fieldstone.errors`, each with `code`, `message`, `recoverable` and `suggested_action`; "
-    head += "a store that another process holds is `fieldstone.StoreHeld`.\n\n"
+    head += "as a string each is its message and what to do about it. A store that another process holds is "
+    head += "`fieldstone.StoreHeld`, and a server that does not answer a `ConnectionError`.\n\n"
     scope = ", ".join(f"`{name}`" for name in AttuneScope.__annotations__)
     parts = [_function("open_field", open_field)]
     for kind in (Field, Threads, Agent):
         parts.append(f"## {kind.__name__}\n\n{inspect.getdoc(kind)}\n")
         parts += [_function(name, method) for name, method in vars(kind).items() if _is_shown(name, method)]
     parts.append(f"`**scope` of `attune` and `attune_ids`: {scope}.\n")
+    wish = ", ".join(f"`{name}`" for name in CompactionWish.__annotations__)
+    parts.append(f"`**wish` of `compact` and `begin_compaction`: {wish}.\n")
     relation = "A relation is `Relation(type, target_id, description)` or a mapping with these names, such as "
     relation += '`{"type": "contradicts", "target_id": unit_id}`; a draft is recorded with `mode="draft"`.\n'
     return f"{MADE}# Python API\n\n{head}" + "\n".join([*parts, relation])

@@ -174,7 +174,7 @@ async def test_what_a_run_wrote_is_there_afterwards(house: House) -> None:
 async def test_a_run_of_another_tenant_is_one_that_there_is_not(house: House) -> None:
     run = await house.ran(NOOP)
     for tenant, run_id in (("zeta", run.snapshot.run_id), ("acme", "run-unknown")):
-        with pytest.raises(NotFound, match=r"^There is no such run\.$"):
+        with pytest.raises(NotFound, match=r"^There is no such run\."):
             house.runs.get(tenant, run_id)
 
 

@@ -211,6 +211,19 @@ async def test_what_was_taken_back_is_not_said_again(field: Rig) -> None:
     assert "marzipan" not in (await field.unit(answer["synthesis_units"][0])).content
 
 
+async def test_a_synthesis_tells_in_plain_words_how_many_units_it_quotes(field: Rig) -> None:
+    for session, count in (("one", 1), ("two", 2)):
+        await findings(field, count, session=session)
+    made = [await field.unit(each) for each in (await compact(field, "summarize"))["synthesis_units"]]
+    told = {
+        each.source.session_id: (each.intent.purpose, each.confidence and each.confidence.reasoning) for each in made
+    }
+    assert told == {
+        "one": ("to keep what one unit says in fewer words", "Made from one unit of ben, which is quoted."),
+        "two": ("to keep what 2 units say in fewer words", "Made from 2 units of ben, of which 1 is quoted."),
+    }
+
+
 @requirement("akashik:compact:no-surer")
 async def test_a_synthesis_is_no_surer_and_no_more_trusted_than_what_it_quotes(field: Rig) -> None:
     await field.register("guest", authority=4)

@@ -155,7 +155,8 @@ async def test_loopback_names_are_served(live: Live, host: str) -> None:
 )
 async def test_a_page_that_has_its_own_name_point_here_is_refused(live: Live, host: str) -> None:
     for path in ("/v1/field/status", "/healthz", "/docs", "/nowhere"):
-        assert_refused(await live.client.get(path, headers={"host": host}), 403, "FORBIDDEN")
+        refused = assert_refused(await live.client.get(path, headers={"host": host}), 403, "FORBIDDEN")
+        assert "setting `hosts`" in refused["suggested_action"]
 
 
 async def test_a_request_without_a_host_is_refused(live: Live) -> None:
@@ -171,6 +172,7 @@ async def test_a_page_of_another_origin_is_refused_and_changes_nothing(team: Liv
     answer = await team.client.post("/v1/record", json=body, headers={"origin": origin})
     refused = assert_refused(answer, 403, "FORBIDDEN")
     assert refused["status"] == "rejected"
+    assert "setting `origins`" in refused["suggested_action"]
     assert await team.log_entries() == before
 
 

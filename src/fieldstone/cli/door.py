@@ -54,19 +54,21 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 @asynccontextmanager
 async def opened(where: Where, *, make: bool = False) -> "AsyncIterator[Field]":
-    """The field, open. Only with `make` is a store made where there is none: a mistyped path must not look empty."""
+    """The field, open. Only with `make` is a store made where there is none, or the field that was named in it: what
+    is mistyped must not look empty."""
     loaded = settings_for(where)
     settings = loaded.values
     if settings.url is None and not make:
         require_store(settings)
     wiring.log_to_stderr()
     program = program_name()
+    create = make or not _names_a_field(loaded) or wiring.store_path(settings.db) is None
 
     async def door() -> "Door":
         if settings.url is not None:
             return await wiring.open_remote(settings.url, settings)
         try:
-            return await unless_held(lambda: wiring.open_door(settings, program=program))
+            return await unless_held(lambda: wiring.open_door(settings, program=program, create=create))
         except Exception as error:  # why: a damaged file makes its readers raise anything; what is not damage goes on
             if not is_damage(error):
                 raise
@@ -133,6 +135,10 @@ def settings_for(where: Where) -> LoadedSettings:
     given = {"db": where.db, "url": where.url, "field": where.field, "tenant": where.tenant}
     loaded = load_settings(config=where.config, given=given)
     return LoadedSettings(replace(loaded.values, url=_server(loaded)), loaded.sources)
+
+
+def _names_a_field(loaded: LoadedSettings) -> bool:
+    return any(loaded.sources[name] != "default" for name in ("field", "tenant"))
 
 
 def require_store(settings: Settings) -> None:

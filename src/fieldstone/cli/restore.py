@@ -1,10 +1,17 @@
 """`fieldstone restore`"""
 
+from typing import Final
+
 import click
 
 from fieldstone.cli.door import opened, run
 from fieldstone.cli.options import Where, json_option, where_options
 from fieldstone.cli.output import counted, print_json
+
+NONE_BACK: Final = (
+    "None of them came back: they were never archived, are back already, were purged since, "
+    "or their texts are missing; then `fieldstone verify` says so."
+)
 
 
 @click.command("restore")
@@ -31,7 +38,7 @@ def command(where: Where, as_json: bool, unit_ids: tuple[str, ...], compaction_i
         return
     click.echo(f"{counted(restored, 'unit')} {'is' if restored == 1 else 'are'} back")
     if restored == 0:
-        click.echo("None of them is archived: they were never, are back already, or were purged since.", err=True)
+        click.echo(NONE_BACK, err=True)
 
 
 async def _restore(where: Where, unit_ids: tuple[str, ...], compaction_id: str | None) -> int:

@@ -11,7 +11,7 @@ import click
 from fieldstone.cli.door import opened, run
 from fieldstone.cli.failures import Refused
 from fieldstone.cli.options import Where, json_option, where_options
-from fieldstone.cli.output import in_bytes, one_line, print_json, print_pairs
+from fieldstone.cli.output import counted, in_bytes, one_line, print_json, print_pairs
 from fieldstone.cli.watching import end_if_cancelled, on_ctrl_c
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def set_policies(where: Where, as_json: bool, file: Path) -> None:
     if as_json:
         print_json({"policies": held})
         return
-    click.echo(f"{len(held):,} policies hold from now on")
+    click.echo("1 policy holds from now on" if len(held) == 1 else f"{len(held):,} policies hold from now on")
 
 
 @command.command()
@@ -129,7 +129,7 @@ def status(where: Where, as_json: bool) -> None:
         print_pairs(
             [
                 ("policy", policy.name + ("" if policy.enabled else " (not enabled)")),
-                ("last run", "never" if last is None else f"{last.at}, {last.state}: {last.units:,} units"),
+                ("last run", "never" if last is None else f"{last.at}, {last.state}: {counted(last.units, 'unit')}"),
                 ("next run", policy.next_run or "when it is applied"),
             ]
         )
@@ -191,7 +191,7 @@ def _lines(policy: "Policy") -> list[tuple[str, str]]:
         "types": None if match.types is None else ", ".join(match.types),
         "status": None if match.status is None else ", ".join(match.status),
         "older than": policy.max_age if policy.max_age_epochs is None else f"{policy.max_age_epochs:,} epochs",
-        "beyond": None if policy.max_units is None else f"the newest {policy.max_units:,} units",
+        "beyond": None if policy.max_units is None else f"the newest {counted(policy.max_units, 'unit')}",
         "schedule": policy.schedule or "when it is applied",
         "enabled": None if policy.enabled else "no",
     }
@@ -209,6 +209,6 @@ def _print_outcomes(outcomes: "Sequence[Outcome]", *, as_json: bool, would: bool
         units, size = each.result.units_affected, each.result.storage_reclaimed_bytes or 0
         kept = f", {len(each.result.skipped):,} kept" if each.result.skipped else ""
         go = "would go" if would else "went"
-        click.echo(f"{one_line(each.name)}: {units:,} units {go} ({each.strategy}), {in_bytes(size)}{kept}")
+        click.echo(f"{one_line(each.name)}: {counted(units, 'unit')} {go} ({each.strategy}), {in_bytes(size)}{kept}")
     if not outcomes:
         click.echo(NO_POLICIES, err=True)

@@ -37,7 +37,7 @@ def print_status(found: FieldStatus, *, indent: str = "") -> None:
             ("field", f"{found.field} (tenant {found.tenant})"),
             *_store_lines(found),
             ("epoch", f"{found.epoch:,}"),
-            ("units", f"{found.units:,}"),
+            ("units", _units_line(found)),
             ("agents", f"{found.agents:,} active"),
             ("conflicts", f"{found.conflicts_open:,} open"),
             ("log", f"{found.log_entries:,} entries"),
@@ -50,6 +50,11 @@ def print_status(found: FieldStatus, *, indent: str = "") -> None:
         ],
         indent=indent,
     )
+
+
+def _units_line(found: FieldStatus) -> str:
+    archived = f", of which {found.units_archived:,} archived" if found.units_archived else ""
+    return f"{found.units:,}{archived}"
 
 
 def _store_lines(found: FieldStatus) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from msgspec import json
 from fieldstone.cli.door import local_field, opened, run
 from fieldstone.cli.failures import Refused
 from fieldstone.cli.options import Where, json_option, where_options
-from fieldstone.cli.output import harmless, one_line, print_json, print_pairs, progress, wrapped
+from fieldstone.cli.output import counted, harmless, one_line, print_json, print_pairs, progress, wrapped
 from fieldstone.core.transcripts import (
     Branch,
     FilePart,
@@ -363,13 +363,13 @@ def _print_all(done: "Sequence[RetainedStream]", *, as_json: bool, dry_run: bool
     for each in done:
         click.echo(_compacted(each.stream_id, each.compaction, dry_run=dry_run))
     events = sum(each.compaction.eligible for each in done)
-    click.echo(f"{events:,} events of {len(done):,} streams {'would go' if dry_run else 'went'}")
+    click.echo(f"{counted(events, 'event')} of {counted(len(done), 'stream')} {'would go' if dry_run else 'went'}")
 
 
 def _compacted(stream: str, done: "StreamCompaction", *, dry_run: bool) -> str:
     go = "would go" if dry_run else "went"
     held = "".join(f"; behind {each.seq:,} they stay: {HELD[each.reason]}" for each in done.held)
-    return f"{one_line(stream)}: {done.eligible:,} events {go}{held}"
+    return f"{one_line(stream)}: {counted(done.eligible, 'event')} {go}{held}"
 
 
 def _print_reconciled(found: "Reconciliation") -> None:
@@ -378,7 +378,8 @@ def _print_reconciled(found: "Reconciliation") -> None:
         click.echo(f"{one_line(each.thread_id)}  {each.kind}  {about}".rstrip())
         click.echo(wrapped(f"{each.found} {'Would be done' if found.dry_run else 'Done'}: {each.action}.", indent="  "))
     count = len(found.disagreements)
-    click.echo(f"{found.threads:,} threads, {found.runs:,} runs: {count:,} disagreements")
+    looked_at = f"{counted(found.threads, 'thread')}, {counted(found.runs, 'run')}"
+    click.echo(f"{looked_at}: {counted(count, 'disagreement')}")
     if count and found.dry_run:
         click.echo("Nothing was changed: --apply does it.", err=True)
 

@@ -1,6 +1,7 @@
 """`fieldstone unit`"""
 
 from collections.abc import Iterator
+from typing import Final
 
 import click
 from msgspec import UnsetType
@@ -9,6 +10,11 @@ from fieldstone.cli.door import opened, run
 from fieldstone.cli.options import Where, json_option, where_options
 from fieldstone.cli.output import one_line, print_json, print_pairs, wrapped
 from fieldstone.core.units import MemoryUnit
+
+TEXT_MISSING: Final = (
+    "warning: The unit's text is missing from the store; those of archived units lie in STORE-cold. "
+    "`fieldstone verify` says what is damaged, and what to do."
+)
 
 
 @click.command("unit")
@@ -26,10 +32,12 @@ def command(where: Where, as_json: bool, unit_id: str) -> None:
       fieldstone unit mem-01a1dead6f9d70af9e947d61ac7dd17b --json --url http://127.0.0.1:8420
     """
     found = run(_unit(where, unit_id))
+    if not found.content:  # no unit is recorded without one
+        click.echo(TEXT_MISSING, err=True)
     if as_json:
         print_json(found)
         return
-    click.echo(wrapped(found.content))
+    click.echo(wrapped(found.content or "(its text is missing)"))
     click.echo()
     print_pairs(list(_pairs(found)))
 

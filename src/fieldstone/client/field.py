@@ -97,30 +97,39 @@ class Field:
         return Agent(self.door, registered.agent, epoch=registered.epoch)
 
     async def status(self) -> FieldStatus:
+        """What the field holds, archived units among it, and how it is doing."""
         return await self.door.status()
 
     async def agents(self) -> Sequence[AgentProfile]:
+        """Every agent that was registered, each with its status."""
         return await self.door.agents()
 
     async def conflicts(self, statuses: Sequence[ConflictStatus] | None = None) -> Sequence[Conflict]:
+        """The conflicts that are in one of these states; without any, all of them."""
         return await self.door.conflicts(statuses)
 
     async def unit(self, unit_id: str) -> MemoryUnit:
+        """One unit, archived or not. A purged one is refused (UNIT_PURGED), with its tombstone."""
         return await self.door.unit(unit_id)
 
     async def log(self, *, after: int = 0, limit: int = 100) -> LogPage:
+        """What happened, entry by entry; `next` of a page is `after` of the one behind it."""
         return await self.door.log(after=after, limit=limit)
 
     async def verify(self) -> Verification:
+        """Whether log and texts are as they were written; if not, `first_bad` says where they first are not."""
         return await self.door.verify()
 
     async def rebuild(self) -> Rebuilt:
+        """Throw the views away, and build them again from log and texts."""
         return await self.door.rebuild()
 
     def export(self) -> AsyncIterator[bytes]:
+        """The log and its texts as JSON lines, with their hashes; `import_lines` reads them in."""
         return self.door.export()
 
     async def import_lines(self, lines: Iterable[bytes]) -> Imported:
+        """Continue an empty field, or one that holds the beginning of the same history, with what `export` gave."""
         return await self.door.import_lines(lines)
 
     async def compaction(self, compaction_id: str) -> CompactionProgress:
@@ -139,9 +148,9 @@ class Field:
         """It stops after the step it is in; what is done stays done."""
         return await self.door.cancel_compaction(compaction_id)
 
-    async def restore(self, unit_ids: Sequence[str]) -> int:
-        """Bring archived units back; how many came. Those that are not archived are passed over."""
-        return await self.door.restore(unit_ids)
+    async def restore(self, unit_ids: str | Sequence[str]) -> int:
+        """Bring an archived unit back, or several; how many came. Those that are not archived are passed over."""
+        return await self.door.restore([unit_ids] if isinstance(unit_ids, str) else unit_ids)
 
     async def restore_compaction(self, compaction_id: str) -> int:
         """Bring back all that one compaction archived, and that is still there; how many came."""
@@ -152,6 +161,7 @@ class Field:
         await self.door.guard(unit_id, "hold")
 
     async def unhold(self, unit_id: str) -> None:
+        """Lift the hold."""
         await self.door.unguard(unit_id, "hold")
 
     async def pin(self, unit_id: str) -> None:
@@ -159,6 +169,7 @@ class Field:
         await self.door.guard(unit_id, "pin")
 
     async def unpin(self, unit_id: str) -> None:
+        """Unpin it."""
         await self.door.unguard(unit_id, "pin")
 
     async def guards(self, guard: Guard | None = None, *, after: int = 0, limit: int = 100) -> GuardPage:
@@ -194,9 +205,11 @@ class Field:
         return await self.door.put_secret(secret_id, value, scope)
 
     async def secrets(self) -> Sequence[ListedSecret]:
+        """The secrets that are registered, without their values."""
         return await self.door.secrets()
 
     async def drop_secret(self, secret_id: str) -> None:
+        """Forget it. What was redacted stays so."""
         await self.door.drop_secret(secret_id)
 
     async def sweep(self) -> Swept:
@@ -221,6 +234,7 @@ class Field:
         return cast(ServedDoor, door).context(max_tokens, thread=thread, **options)
 
     async def close(self) -> None:
+        """Finish what was accepted, and let go of the store or the server. Leaving `with` does it."""
         if self._door is not None:
             await self._door.close()
             self._door = None

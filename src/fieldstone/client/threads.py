@@ -189,6 +189,7 @@ class Threads:
         )
 
     async def run(self, thread: str, run_id: str) -> Run:
+        """One run, as it stands."""
         return await self._door.run(thread, run_id)
 
     async def runs(self, thread: str, *, before: Run | None = None, limit: int = DEFAULT_PAGE) -> Sequence[Run]:

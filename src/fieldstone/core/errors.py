@@ -49,6 +49,10 @@ class FieldError(Exception):
     def message(self) -> str:
         return str(self.args[0])
 
+    def __str__(self) -> str:
+        """What a traceback shows: what is wrong, and what to do. Over the wire the two are fields of their own."""
+        return f"{self.message} {self.suggested_action}"
+
 
 class InvalidEnvelope(FieldError):
     """The envelope is malformed."""

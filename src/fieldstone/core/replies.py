@@ -234,7 +234,7 @@ class FieldStatus(Struct, frozen=True, gc=False):
     conformance_level: int
     supported_operations: tuple[str, ...]
     protocol_version: str
-    units: int
+    units: int  # that are there, archived ones among them
     agents: int
     conflicts_open: int
     log_entries: int
@@ -244,6 +244,7 @@ class FieldStatus(Struct, frozen=True, gc=False):
     store: str | None  # for the local operator: the file is none of a tenant's business, and its size is others', too
     bytes: int | None
     version: str
+    units_archived: int = 0  # of the units; a server of before did not tell
     open_mode: bool = True
     status: Literal["ok"] = "ok"
 

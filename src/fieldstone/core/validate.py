@@ -141,7 +141,10 @@ def check_record(request: Record, rules: Rules, session_id: str | None) -> None:
     if request.relations:
         _check_relations(request.relations)
     if session_id is not None and session_id.startswith(RESERVED_SESSION_PREFIX):
-        raise Forbidden(f"session ids that begin with {RESERVED_SESSION_PREFIX!r} are reserved.")
+        raise Forbidden(
+            f"session ids that begin with {RESERVED_SESSION_PREFIX!r} are reserved.",
+            suggested_action="Choose another id.",
+        )
 
 
 def check_confidence(confidence: Confidence | None) -> None:
@@ -174,7 +177,10 @@ def check_register(request: Register, agent_id: str) -> None:
     if request.id == FIELD_AGENT_ID:
         raise AgentIdTaken(f"{FIELD_AGENT_ID!r} is the Field's own id.")
     if request.id.startswith(RESERVED_SESSION_PREFIX):
-        raise Forbidden(f"agent ids that begin with {RESERVED_SESSION_PREFIX!r} are reserved.")
+        raise Forbidden(
+            f"agent ids that begin with {RESERVED_SESSION_PREFIX!r} are reserved.",
+            suggested_action="Choose another id.",
+        )
     _check_filled(request.role, "role", limits.MAX_ROLE_CHARS)
     _check_list(request.interests or (), "interests", limits.MAX_INTERESTS, limits.MAX_INTEREST_CHARS)
     _check_list(request.required_operations or (), "required_operations", limits.MAX_LIST_ITEMS, limits.MAX_ID_CHARS)

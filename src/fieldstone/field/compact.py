@@ -124,7 +124,10 @@ class Compactions:
     def _known_as(self, compaction_id: str) -> Running:
         running = self._compacting.running
         if running is None or running.id != compaction_id:
-            raise NotFound("There is no such compaction, or it ended before the field was opened.")
+            raise NotFound(
+                "There is no such compaction, or it ended before the field was opened.",
+                suggested_action="List the compactions.",
+            )
         return running
 
     async def _start(
@@ -389,7 +392,7 @@ class Compactions:
         for row in await self._state.store.views.compactions():  # its process ended before its answer was there
             if row.id == earlier.compaction_id:
                 return Compacted(row.units, row.syntheses, row.bytes, self._state.epoch, compaction_id=row.id)
-        raise NotFound("There is no such compaction.")
+        raise NotFound("There is no such compaction.", suggested_action="List the compactions.")
 
     async def _asked(self, agent: AgentFacts, request: Compact) -> Asked:
         wanted = request.filter or CompactFilter()

@@ -16,7 +16,7 @@ async def find_visible(desk: Desk, agent: AgentFacts, unit_id: str) -> UnitRow:
 async def find_own_draft(desk: Desk, agent: AgentFacts, unit_id: str) -> UnitRow:
     unit = await find_visible(desk, agent, unit_id)
     if unit.agent != agent.number:
-        raise Forbidden("Only its author may do this with a unit.")
+        raise Forbidden("Only its author may do this with a unit.", suggested_action="Ask its author for it.")
     if unit.status != "draft":
         raise InvalidTransition(f"{unit.id} is not a draft: it is {unit.status}.")
     return unit

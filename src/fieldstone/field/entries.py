@@ -171,7 +171,10 @@ class Entries:
         earlier = [] if row.digest is None else await self._labelled(row.session, row.digest)
         units = {row.unit, *self._state.relations.originals_of(row.unit), *earlier}
         if units & {guard.unit for guard in self._state.guards}:
-            raise Forbidden("It is held or pinned, or what it was made from is: no deletion touches it until then.")
+            raise Forbidden(
+                "It is held or pinned, or what it was made from is: no deletion touches it until that is lifted.",
+                suggested_action="Have the hold or pin lifted first.",
+            )
         await self._compactions.erase(sorted(units), caller.credential)
         return True
 

@@ -253,6 +253,8 @@ class LocalField:
     async def status(self, caller: Caller = LOCAL) -> FieldStatus:
         self.require(caller, "read the field's status")
         state, rules, sight = self._state, self._options.rules, self._reads.sight(caller)
+        units = state.columns.snapshot(state.epoch)
+        seen = sight.units(units)
         return FieldStatus(
             tenant=self._store.key.tenant,
             field=self._store.key.field,
@@ -260,7 +262,8 @@ class LocalField:
             conformance_level=rules.conformance_level,
             supported_operations=rules.supported_operations,
             protocol_version=PROTOCOL_VERSION,
-            units=int(np.count_nonzero(sight.units(state.columns.snapshot(state.epoch)))),
+            units=int(np.count_nonzero(seen)),
+            units_archived=int(np.count_nonzero(seen & units.archived)),
             agents=sum(agent.active for agent in state.agents.values() if not is_own_voice(agent.id)),
             conflicts_open=len(await self._conflicts(UNRESOLVED_STATUSES, sight)),
             log_entries=state.head.seq,

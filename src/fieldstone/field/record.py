@@ -62,7 +62,10 @@ class Recording:
         texts, session, task = self._arrange(clean)
         session_number = None if session is None else await draft.number_of("session", session)
         if desk.is_closed_to(session_number, author):
-            raise Forbidden("This session is closed: only its members record in it.")
+            raise Forbidden(
+                "This session is closed: only its members record in it.",
+                suggested_action="Record in another session, or ask a member of this one.",
+            )
         targets: Sequence[UnitRow | None] = ()
         logged: tuple[LoggedRelation, ...] = ()
         if request.relations:

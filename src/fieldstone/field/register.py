@@ -49,7 +49,10 @@ class Registering:
         if claimed is None:
             return min(DEFAULT_AUTHORITY, caller.authority)
         if claimed > caller.authority:
-            raise Forbidden(f"authority {claimed} was claimed, and this key grants {caller.authority}.")
+            raise Forbidden(
+                f"authority {claimed} was claimed, and this key grants {caller.authority}.",
+                suggested_action=f"Claim at most {caller.authority}, or use a key that grants more.",
+            )
         return claimed
 
     def _check_id(self, agent_id: str, known: AgentFacts | None) -> None:
@@ -57,7 +60,9 @@ class Registering:
         if known is not None and known.active:
             raise AgentIdTaken
         if caller.agents is not None and agent_id not in caller.agents:
-            raise Forbidden("This key is for other agents.")
+            raise Forbidden(
+                "This key is for other agents.", suggested_action="Use an agent id that the key lists, or another key."
+            )
         if known is not None:
             if not caller.may_take(agent_id, known.credential):
                 raise AgentIdTaken("An agent of this id was registered with another credential.")

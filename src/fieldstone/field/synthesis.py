@@ -99,10 +99,11 @@ class Synthesizing:
     def texts(self) -> Sequence[str]:
         group = self._group
         agents = ", ".join(group.agents)
+        sources = "one unit says" if self._sources == 1 else f"{self._sources} units say"
         return (
             group.text,
-            f"to keep what {self._sources} units say in fewer words",
-            f"Made from {self._sources} units of {agents}, of which {group.quoted} are quoted.",
+            f"to keep what {sources} in fewer words",
+            _made_from(self._sources, agents, group.quoted),
             FIELD_AGENT_ID,  # its id
             FIELD_AGENT_ID,  # and its role
             f"{PROVENANCE_TAG}{self._run}",
@@ -218,3 +219,9 @@ async def field_agent(draft: Draft, desk: Desk, name: CleanText, role: CleanText
         return known.number, known.registration
     number = await draft.number_of("agent", name)
     return number, draft.append(AgentRegistered(agent=number, authority=MAX_AUTHORITY), AgentTexts(role))
+
+
+def _made_from(sources: int, agents: str, quoted: int) -> str:
+    if sources == 1:
+        return f"Made from one unit of {agents}{', which is quoted' if quoted else ''}."
+    return f"Made from {sources} units of {agents}, of which {quoted} {'is' if quoted == 1 else 'are'} quoted."

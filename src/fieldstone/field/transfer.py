@@ -154,7 +154,9 @@ def _read(raw: bytes, number: int) -> tuple[Line, Entry, StoredEntry]:
             raise ValueError("entries count from 1")
         return line, entry, StoredEntry(entry.seq, bytes(line.entry), bytes.fromhex(line.hash))
     except (MsgspecError, ValueError) as error:
-        raise InvalidPayload(f"line {number} is not a line of an export.") from error
+        raise InvalidPayload(
+            f"line {number} is not a line of an export.", suggested_action="Import what `fieldstone export` wrote."
+        ) from error
 
 
 async def _check_known(store: Store, stored: StoredEntry, number: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib.metadata import version
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fieldstone.settings import BadSettings, Settings
 from fieldstone.wiring.access import given_secrets, open_access, open_vault
@@ -26,13 +26,16 @@ if TYPE_CHECKING:
     from fieldstone.ports.planes import PlaneFile
     from fieldstone.ports.store import Stores
 
+LISTED_NAMES: Final = 20
+
 
 class OtherField(Exception):
-    """The server that holds the store serves another field of it."""
+    """The server that holds the store serves another field of it, or another tenant."""
 
 
-async def open_local_field(settings: Settings, *, program: str = "") -> LocalField:
-    """A field in this process, on the store that the settings name. Raises `StoreHeld` where another process has it."""
+async def open_local_field(settings: Settings, *, program: str = "", create: bool = True) -> LocalField:
+    """A field in this process, on the store that the settings name. Raises `StoreHeld` where another process has it,
+    and without `create` `UnknownField` where the store does not hold it."""
     options, models = (
         field_options(settings, settings.tenant),
         open_models(settings),
@@ -40,6 +43,8 @@ async def open_local_field(settings: Settings, *, program: str = "") -> LocalFie
     access = open_access(settings)  # it opens nothing yet
     place = TenantPlace(open_stores(settings, program=program), access, open_planes(settings))
     try:
+        if not create:
+            await _require_field(place, settings)
         return await open_tenant_field(place, settings, settings.tenant, options, models, own=True)
     except BaseException:  # why: whatever it was, the store is given back
         await place.close()
@@ -64,6 +69,25 @@ class TenantPlace:
         await self.planes.close()
         await self.stores.close()
         self.access.close()
+
+
+async def _require_field(place: TenantPlace, settings: Settings) -> None:
+    """A mistyped name must not look like an empty field. Whoever has the file may know which there are."""
+    from fieldstone.ports.store import UnknownField
+
+    there = await place.stores.fields()
+    fields = [key.field for key in there if key.tenant == settings.tenant]
+    if settings.field in fields:
+        return
+    if fields:
+        raise UnknownField(f"{settings.db} holds no field {settings.field!r}, but: {_listed(fields)}.")
+    tenants = sorted({key.tenant for key in there})
+    raise UnknownField(f"{settings.db} holds no tenant {settings.tenant!r}, but: {_listed(tenants)}.")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - LISTED_NAMES
+    return ", ".join(names[:LISTED_NAMES]) + (f" and {more:,} more" if more > 0 else "") or "none"
 
 
 async def open_tenant_field(
@@ -172,21 +196,26 @@ async def open_remote(url: str, settings: Settings) -> Door:
     return await connect(url, key=key, ca_file=settings.ca_file, tools=lambda: client_tools(settings))
 
 
-async def open_door(settings: Settings, *, program: str = "") -> Door:
+async def open_door(settings: Settings, *, program: str = "", create: bool = True) -> Door:
     """The store itself, or the server that holds it: whoever writes to a file, there is one writer."""
     from fieldstone.ports.lease import StoreHeld
 
     try:
-        return await open_local_field(settings, program=program)
+        return await open_local_field(settings, program=program, create=create)
     except StoreHeld as held:
         if held.holder is None or held.holder.url is None:
             raise
         url = held.holder.url
     remote = await open_remote(url, settings)
-    served = (await remote.status()).field
-    if served != settings.field:
+    served = await remote.status()
+    wrong = None
+    if served.field != settings.field:
+        wrong = f"serves the field {served.field!r}, and not {settings.field!r}"
+    elif settings.tenant not in (served.tenant, Settings().tenant):  # the default is no wish: there a key says whose
+        wrong = f"takes you for tenant {served.tenant!r}, and not {settings.tenant!r}: there the key says whose it is"
+    if wrong is not None:
         await remote.close()
-        raise OtherField(f"{url} holds {settings.db} and serves the field {served!r}, and not {settings.field!r}.")
+        raise OtherField(f"{url} holds {settings.db} and {wrong}.")
     return remote
 
 

@@ -303,4 +303,6 @@ def _create_stream(writer: apsw.Connection, key: FieldKey) -> int:
 
 def _not_there(file: SqliteFile, key: FieldKey) -> str:
     known = [name for (name,) in file.near.execute("SELECT field FROM streams WHERE tenant = ?", (key.tenant,))]
-    return f"{file.path} holds no field {key.field!r}, but: {', '.join(known) or 'none'}."
+    if not known:
+        return f"{file.path} holds no tenant {key.tenant!r}."
+    return f"{file.path} holds no field {key.field!r}, but: {', '.join(known)}."

@@ -274,7 +274,10 @@ class MemoryAdapter:
     def _check_write(self, ref: str, what: str, *, creates: bool = True) -> None:
         self._field.require(self._caller, what)
         if field_ref(ref) is not None:
-            refused = Forbidden("Refs that begin with field: are views on the Field, and only read.")
+            refused = Forbidden(
+                "Refs that begin with field: are views on the Field, and only read.",
+                suggested_action="Write to a ref of your own.",
+            )
             self._field.refuse(self._caller, what, refused)
         if creates and not is_well_formed(ref):
             raise InvalidPayload("The memoryRef is malformed.")

@@ -41,9 +41,15 @@ class Gate:
         named = dict(headers)  # of two with the same name the last one: as cheap as it gets, for every request
         host, origin = named.get(b"host"), named.get(b"origin")
         if host is None or (host not in self._known and not self._is_ours(host)):
-            return Forbidden("The Host header does not name this server. The setting `hosts` names it otherwise.")
+            return Forbidden(
+                "The Host header does not name this server.",
+                suggested_action="Use the address it serves on, or add this name to the server's setting `hosts`.",
+            )
         if origin is not None and not self._is_welcome(origin.lower(), host.lower()):
-            return Forbidden("Web pages of another origin may not use this server. The setting `origins` lets one in.")
+            return Forbidden(
+                "Web pages of another origin may not use this server.",
+                suggested_action="Add the page's origin to the server's setting `origins`.",
+            )
         return None
 
     def _is_welcome(self, origin: bytes, host: bytes) -> bool:

@@ -102,13 +102,13 @@ class MemoryRoutes:
         snapshot = query_of(visit.scope).get("snapshot")
         entry = await self._adapter(visit).get(_ref(visit), _id(visit), snapshot=snapshot)
         if entry is None:
-            raise NotFound("There is no such entry.")
+            raise NotFound("There is no such entry.", suggested_action="List the memory's entries.")
         return reply(entry)
 
     async def delete(self, visit: Visit) -> Answer:
         await drain(visit.receive)
         if not await self._adapter(visit).delete(_ref(visit), _id(visit)):
-            raise NotFound("There is no such entry.")
+            raise NotFound("There is no such entry.", suggested_action="List the memory's entries.")
         return done()
 
     async def forget(self, visit: Visit) -> Answer:
