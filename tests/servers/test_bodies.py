@@ -120,6 +120,22 @@ async def test_a_body_beyond_what_is_read_off_is_answered_and_the_connection_clo
     assert b"connection: close" in answer
 
 
+async def test_a_body_of_many_small_pieces_is_gathered_without_a_copy_for_each(team: Live) -> None:
+    reader, writer = await asyncio.open_connection(*team.address)
+    writer.write(b"GET /readyz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+    await reader.readuntil(b"\r\n\r\n")
+    mine = writer.get_extra_info("sockname")
+    [line] = [each for each in team.serving._server.server_state.connections if each.client == mine]
+    line.data_received(b"POST /v1/record HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n")
+    for piece in ENVELOPE:  # nobody has asked for them yet
+        line.data_received(b"1\r\n%c\r\n" % piece)
+    assert line.cycle.body == bytearray(ENVELOPE)
+    assert type(line.cycle.body) is bytearray  # which grows in place
+    line.data_received(b"0\r\n\r\n")
+    assert b"HTTP/1.1 200 OK" in await reader.readuntil(b"\r\n\r\n{")
+    writer.close()
+
+
 async def test_an_unknown_path_is_answered_after_its_body_was_read(live: Live) -> None:
     head = b"POST /nowhere HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 9000000\r\n\r\n"
     assert (await live.raw(head + b"x" * 9_000_000)).startswith(b"HTTP/1.1 404")

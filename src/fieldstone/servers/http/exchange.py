@@ -54,7 +54,7 @@ class Exchange(RequestResponseCycle):
         self.keep_alive = keep_alive
         self.waiting_for_100_continue = expects_100_continue
         self.message_event = asyncio.Event()
-        self.body = b""  # type: ignore[assignment]  # nearly always the first piece is all of it, and is not copied
+        self.body = b""  # type: ignore[assignment]  # see `on_body`
         self._tasks = state.tasks
 
     async def run_asgi(self, app: ASGI3Application) -> None:

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 import httptools
 from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from fieldstone.core.errors import InvalidEnvelope
@@ -79,6 +80,21 @@ class FieldProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answering = cycle
         self.tasks.add(self.loop.create_task(cycle.run_asgi(app)))
+
+    def on_body(self, body: bytes) -> None:
+        """As uvicorn does it, but the first piece, which is nearly always all of it, is not copied."""
+        exchange = self.cycle
+        if (self.parser.should_upgrade() and self._should_upgrade()) or exchange.response_complete:
+            return
+        if not exchange.body:
+            exchange.body = body  # type: ignore[assignment]
+        elif type(exchange.body) is bytearray:
+            exchange.body += body
+        else:
+            exchange.body = bytearray(exchange.body) + body  # from here on it grows in place
+        if len(exchange.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        exchange.message_event.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """uvicorn tells the last request alone. A follower with one behind it would never hear that nobody listens."""
