@@ -13,6 +13,7 @@ from fieldstone.servers.http.answers import Answer
 from fieldstone.servers.http.body import DRAIN_BYTES
 from fieldstone.servers.http.exchange import answer_whole
 from tests.requirements import requirement
+from tests.scripted import eventually
 from tests.servers.live import Held, Live, assert_refused, live_server, message, unit
 
 ENVELOPE = json.encode(message("RECORD", unit("CONTENT")))
@@ -119,6 +120,22 @@ async def test_a_body_beyond_what_is_read_off_is_answered_and_the_connection_clo
     assert b"connection: close" in answer
 
 
+async def test_a_body_of_many_small_pieces_is_gathered_without_a_copy_for_each(team: Live) -> None:
+    reader, writer = await asyncio.open_connection(*team.address)
+    writer.write(b"GET /readyz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+    await reader.readuntil(b"\r\n\r\n")
+    mine = writer.get_extra_info("sockname")
+    [line] = [each for each in team.serving._server.server_state.connections if each.client == mine]
+    line.data_received(b"POST /v1/record HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n")
+    for piece in ENVELOPE:  # nobody has asked for them yet
+        line.data_received(b"1\r\n%c\r\n" % piece)
+    assert line.cycle.body == bytearray(ENVELOPE)
+    assert type(line.cycle.body) is bytearray  # which grows in place
+    line.data_received(b"0\r\n\r\n")
+    assert b"HTTP/1.1 200 OK" in await reader.readuntil(b"\r\n\r\n{")
+    writer.close()
+
+
 async def test_an_unknown_path_is_answered_after_its_body_was_read(live: Live) -> None:
     head = b"POST /nowhere HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 9000000\r\n\r\n"
     assert (await live.raw(head + b"x" * 9_000_000)).startswith(b"HTTP/1.1 404")
@@ -204,6 +221,20 @@ async def test_a_request_whose_client_is_gone_before_the_answer_is_still_written
     held.let_go.set()
     await asyncio.wait_for(held.done.wait(), 10)
     assert (await team.field.status()).units == 1
+
+
+async def test_a_follower_that_is_gone_is_let_go_whatever_it_asked_for_behind_its_stream(live: Live) -> None:
+    state = live.serving._server.server_state
+    reader, writer = await asyncio.open_connection(*live.address)
+    writer.write(b"GET /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n")
+    assert b" 200 OK" in await reader.readuntil(b"\r\n\r\n")
+    [line] = state.connections
+    writer.write(b"GET /readyz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+    await eventually(lambda: asyncio.sleep(0.01, bool(line.pipeline)))
+    line.transport.abort()  # as a beat does that nobody takes
+    assert (await live.post("/v1/memory/notes", {"content": "The next piece of the stream."})).status_code == 201
+    await eventually(lambda: asyncio.sleep(0.01, not state.tasks))
+    writer.close()
 
 
 async def test_a_client_that_leaves_an_export_does_not_hold_the_server(team: Live) -> None:

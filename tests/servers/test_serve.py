@@ -128,6 +128,21 @@ async def test_told_twice_to_stop_it_cuts_off_what_still_runs_with_503(team: Liv
     await asyncio.wait_for(team.serving.ended(), 5)
 
 
+async def test_a_request_that_came_in_the_turn_of_the_cut_is_told_503_too(live: Live) -> None:
+    server = live.serving._server
+    reader, writer = await asyncio.open_connection(*live.address)
+    request = b"GET /readyz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+    writer.write(request)
+    assert await reader.readuntil(b"\r\n\r\n")
+    [line] = server.server_state.connections
+    server._app.gate.stopping = server.force_exit = True
+    line.data_received(request)  # its task is there, and has not begun
+    await server.shutdown()
+    assert b"HTTP/1.1 503 " in await asyncio.wait_for(reader.read(), 5)
+    assert not server.server_state.tasks
+    writer.close()
+
+
 async def test_a_client_that_holds_its_connection_open_does_not_hold_the_server() -> None:
     async with live_server() as live:
         _, writer = await asyncio.open_connection(*live.address)

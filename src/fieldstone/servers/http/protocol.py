@@ -27,6 +27,7 @@ class FieldProtocol(HttpToolsProtocol):
 
     cycle: Exchange
     _joined: JoinedWrites
+    _answering: RequestResponseCycle | None = None  # `cycle` is the last one that came: in a pipeline, another
     _answered_s = 0.0
     _upgrades = False  # the request that is being read
 
@@ -94,9 +95,14 @@ class FieldProtocol(HttpToolsProtocol):
             exchange.message_event.set()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle
         self.tasks.add(self.loop.create_task(cycle.run_asgi(app)))
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """uvicorn tells the last request alone. A follower with one behind it would never hear that nobody listens."""
+        if (answering := self._answering) is not None and not answering.response_complete:
+            answering.disconnected = True
+            answering.message_event.set()
         super().connection_lost(exc)
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()

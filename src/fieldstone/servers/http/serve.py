@@ -8,6 +8,8 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from inspect import CORO_CREATED, getcoroutinestate
+from types import CoroutineType
 from typing import Final, NamedTuple
 
 import uvicorn
@@ -244,8 +246,14 @@ class _Server(uvicorn.Server):
         while (tasks := self.server_state.tasks) and not self.force_exit and asyncio.get_running_loop().time() < until:
             await asyncio.wait(set(tasks), timeout=POLL_S)
         for task in self.server_state.tasks:
-            task.cancel()  # each tells its caller 503
+            if _has_begun(task):  # else it tells its caller 503 by itself: cancelled, it would tell nothing
+                task.cancel()  # each tells its caller 503
         await super().shutdown(sockets=sockets)
+
+
+def _has_begun(task: "asyncio.Task[None]") -> bool:
+    coroutine = task.get_coro()
+    return not isinstance(coroutine, CoroutineType) or getcoroutinestate(coroutine) != CORO_CREATED
 
 
 def _listen(host: str, port: int) -> socket.socket:
