@@ -12,6 +12,7 @@ from fieldstone.servers.http import endpoint
 from fieldstone.servers.http.answers import Answer
 from fieldstone.servers.http.body import DRAIN_BYTES
 from fieldstone.servers.http.exchange import answer_whole
+from fieldstone.servers.http.protocol import FieldProtocol
 from tests.requirements import requirement
 from tests.scripted import eventually
 from tests.servers.live import Held, Live, assert_refused, live_server, message, unit
@@ -125,7 +126,7 @@ async def test_a_body_of_many_small_pieces_is_gathered_without_a_copy_for_each(t
     writer.write(b"GET /readyz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
     await reader.readuntil(b"\r\n\r\n")
     mine = writer.get_extra_info("sockname")
-    [line] = [each for each in team.serving._server.server_state.connections if each.client == mine]
+    [line] = [each for each in _lines(team) if each.client == mine]
     line.data_received(b"POST /v1/record HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n")
     for piece in ENVELOPE:  # nobody has asked for them yet
         line.data_received(b"1\r\n%c\r\n" % piece)
@@ -194,6 +195,10 @@ async def test_an_answer_in_one_write_has_the_bytes_that_it_would_have_in_two(
     assert whole == [not has_own_headers, False]
 
 
+def _lines(live: Live) -> list[FieldProtocol]:
+    return [each for each in live.serving._server.server_state.connections if isinstance(each, FieldProtocol)]
+
+
 def _without_date(answers: bytes) -> bytes:
     return re.sub(rb"(?m)^date: .*\r\n", b"", answers)
 
@@ -228,7 +233,7 @@ async def test_a_follower_that_is_gone_is_let_go_whatever_it_asked_for_behind_it
     reader, writer = await asyncio.open_connection(*live.address)
     writer.write(b"GET /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n")
     assert b" 200 OK" in await reader.readuntil(b"\r\n\r\n")
-    [line] = state.connections
+    [line] = _lines(live)
     writer.write(b"GET /readyz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
     await eventually(lambda: asyncio.sleep(0.01, bool(line.pipeline)))
     line.transport.abort()  # as a beat does that nobody takes
