@@ -155,7 +155,7 @@ def test_a_log_is_compacted_and_the_transcript_stays(forked: list[str]) -> None:
     stream = first.stream_id
     dry = answer("threads", "compact", stream, "--dry-run", *HERE)
     assert dry == {"snapshot": {"lastSeq": 1}, "eligible": 1, "held": []}
-    assert done("threads", "compact", stream, "--dry-run", *HERE) == f"{stream}: 1 events would go\n"
+    assert done("threads", "compact", stream, "--dry-run", *HERE) == f"{stream}: 1 event would go\n"
     kept = done("threads", "compact", stream, "--keep-events", "1", *HERE)
     assert kept == f"{stream}: 0 events went; behind 0 they stay: the newest are to stay\n"
     assert done("threads", "compact", stream, *HERE) == f"{stream}: 1 events went\n"

@@ -13,7 +13,7 @@ from fieldstone.cli.door import opened, run
 from fieldstone.cli.failures import Refused
 from fieldstone.cli.options import Where, json_option, where_options
 from fieldstone.cli.output import print_json, progress
-from fieldstone.core.errors import FieldError
+from fieldstone.core.errors import FieldError, with_message
 
 if TYPE_CHECKING:
     from fieldstone.client.field import Field
@@ -94,4 +94,4 @@ async def _send(field: "Field", chunk: list[bytes], lines_before: int) -> "Impor
     except FieldError as error:
         # The field counts the lines of what it was sent; the reader counts those of the file.
         message = re.sub(r"^line (\d+)", lambda line: f"line {int(line[1]) + lines_before}", error.message)
-        raise type(error)(message) from error
+        raise with_message(error, message) from error
