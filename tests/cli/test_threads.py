@@ -158,7 +158,7 @@ def test_a_log_is_compacted_and_the_transcript_stays(forked: list[str]) -> None:
     assert done("threads", "compact", stream, "--dry-run", *HERE) == f"{stream}: 1 event would go\n"
     kept = done("threads", "compact", stream, "--keep-events", "1", *HERE)
     assert kept == f"{stream}: 0 events went; behind 0 they stay: the newest are to stay\n"
-    assert done("threads", "compact", stream, *HERE) == f"{stream}: 1 events went\n"
+    assert done("threads", "compact", stream, *HERE) == f"{stream}: 1 event went\n"
     assert done("threads", "compact", stream, *HERE) == f"{stream}: 0 events went\n"
     assert done("threads", "show", "chat", *HERE) == shown
     assert answer("threads", "reconcile", *HERE)["disagreements"] == []
