@@ -13,7 +13,7 @@ from fieldstone.field.state import FieldState
 from fieldstone.ports.embedder import Embedder, EmbeddingFailed
 from fieldstone.ports.vectors import Quantized
 from fieldstone.projections.cold_meaning import ColdMeaning
-from fieldstone.projections.columns import LAST_EMBEDDED_STATUS, PURGED, STATUS_CODES
+from fieldstone.projections.columns import LAST_EMBEDDED_STATUS, STATUS_CODES
 from fieldstone.projections.meaning import Meaning
 from fieldstone.projections.vector_index import Floats, Rows, quantize
 from fieldstone.projections.vector_keeper import VectorKeeper
@@ -196,9 +196,9 @@ class Enrichment:
             queued: Iterable[tuple[int, str | None]] = chain(self._fresh.items(), self._backlog.items())
             self._under_way = dict(islice(queued, self._most_at_once))
             self._since_s = asyncio.get_running_loop().time()
-            texts = await self._texts(self._under_way)
-            if texts:
-                self._take(list(texts), await self.embed(list(texts.values())))
+            said = await self._said(self._under_way)
+            if said:
+                self._take(list(said), await self.embed(await self._embeddable(said)))
             self._pause_ms = 0
             self._most_at_once = min(self._most_at_once * 2, self.embedder.most_at_once)
             self._done(self._under_way)
@@ -209,44 +209,44 @@ class Enrichment:
     def _stuck(self) -> bool:
         return self._task is not None and asyncio.get_running_loop().time() - self._since_s > STUCK_MS / 1e3
 
-    async def _texts(self, batch: Mapping[int, str | None]) -> dict[int, str]:
+    async def _said(self, batch: Mapping[int, str | None]) -> Mapping[int, str]:
         said = {seq: text for seq, text in batch.items() if text is not None}
         if len(said) < len(batch):
             stored = await self._state.store.texts.get([seq for seq in batch if seq not in said])
             said |= {seq: decode_texts(each.body, UnitTexts).content for seq, each in stored.items()}
-        return await self._embeddable(said)
+        return said
 
-    async def _embeddable(self, said: Mapping[int, str]) -> dict[int, str]:
+    async def _embeddable(self, said: Mapping[int, str]) -> list[str]:
         """Who says it is part of what it means. Why it was recorded is not: many units have one purpose, and are found
         by its words."""
         columns, names = self._state.columns, self._state.names
         agents = columns.agents_at(columns.rows_of(list(said)))
         speakers = {agent: await names.name(agent) for agent in set(agents)}
-        return {
-            seq: f'{speakers[agent]} said "{text}"' for (seq, text), agent in zip(said.items(), agents, strict=True)
-        }
+        return [f'{speakers[agent]} said "{text}"' for agent, text in zip(agents, said.values(), strict=True)]
 
-    def _take(self, seqs: Sequence[int], vectors: Floats) -> None:
-        if not seqs:
-            return
-        rows, units = self._state.columns.rows_of(seqs), self._state.columns.snapshot(0)
-        there = units.status[rows] != PURGED  # a unit may have been purged meanwhile
-        rows = rows[there]
-        scales, codes = quantize(vectors[there])
-        is_cold = units.archived[rows]
+    def _take(self, units: Sequence[int], vectors: Floats) -> None:
+        seqs, columns = np.asarray(units, np.int64), self._state.columns
+        rows = columns.rows_of(seqs)
+        purged, is_cold = columns.purged(rows), columns.archived(rows)
+        if purged.any():  # meanwhile
+            seqs, rows, is_cold, vectors = seqs[~purged], rows[~purged], is_cold[~purged], vectors[~purged]
+        scales, codes = quantize(vectors)
         if is_cold.any():
             self.cold.put(rows[is_cold], scales[is_cold], codes[is_cold])
             self.meaning.put(rows[~is_cold], scales[~is_cold], codes[~is_cold])
         else:
             self.meaning.put(rows, scales, codes)
-        self._keeper.keep(Quantized(np.asarray(seqs, np.int64)[there], scales, codes))
+        self._keeper.keep(Quantized(seqs, scales, codes))
 
     def _done(self, batch: Mapping[int, str | None]) -> None:
         late = [seq for seq in batch if seq in self._backlog] if self._backlog else []
         for seq in late:
             del self._backlog[seq]
-        for seq in batch:
-            self._fresh.pop(seq, None)
+        if self._fresh.keys() <= batch.keys():
+            self._fresh.clear()  # nearly always
+        else:
+            for seq in batch:
+                self._fresh.pop(seq, None)
         for waiter in self._waiters:
             waiter.missing.difference_update(batch)
             if not waiter.missing:

@@ -128,11 +128,14 @@ class Following:
             self.enriched(())
 
     async def _enrich(self, landed: Sequence[Landed], texts: Mapping[int, UnitTexts], findings: Findings) -> None:
+        new: dict[int, str] = {}
         for each in landed:
-            # A draft that takes effect was embedded when it was recorded, or is still waiting.
-            if not each.is_new and self._meanings.lacks(each.unit):
-                findings[each.unit].late = True
-        new = {each.unit: texts[each.unit].content for each in landed if each.is_new and each.unit in texts}
+            if not each.is_new:
+                # A draft that takes effect was embedded when it was recorded, or is still waiting.
+                if self._meanings.lacks(each.unit):
+                    findings[each.unit].late = True
+            elif (said := texts.get(each.unit)) is not None:
+                new[each.unit] = said.content
         if not new or not self._meanings.configured:
             return
         for unit in await self._meanings.enrich(new, self._enrichment_timeout_ms):

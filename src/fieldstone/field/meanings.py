@@ -234,8 +234,7 @@ class Meanings:
 
     def _archived(self, units: NDArray[np.int64]) -> NDArray[np.bool_]:
         columns = self._state.columns
-        archived: NDArray[np.bool_] = columns.snapshot(0).archived[columns.rows_of(units.tolist())]
-        return archived
+        return columns.archived(columns.rows_of(units))
 
     async def _settle(self, meaning: Meaning) -> None:
         """What lies in the wrong part is moved. Cold vectors of units that are not here are left alone: their file may

@@ -137,8 +137,7 @@ class Writer:
         self._rules = rules
         self._after_commit = after_commit
         self._finish = finish
-        self._finishing: set[asyncio.Task[None]] = set()
-        self._incomplete: dict[bytes, Incomplete] = {}  # answers that may still change, by message
+        self._finishing: dict[asyncio.Task[None], Written] = {}  # each with its part of what landed
         self._recover = recover
         self._refuse_secrets = refuse_secrets
         self._queue: list[Waiting] = []
@@ -250,32 +249,28 @@ class Writer:
             for waits, outcome in zip(group, written.outcomes, strict=True):
                 _resolve(waits.answer, outcome)
             return
-        waiting = dict(enumerate(group))
+        complete = set(range(len(group))).difference([each.at for each in written.landed])
         for start in range(0, len(written.landed), FINISHED_TOGETHER):
-            landed = written.landed[start : start + FINISHED_TOGETHER]
-            theirs = {each.at: waiting.pop(each.at) for each in landed if each.at in waiting}
-            task = asyncio.get_running_loop().create_task(self._complete(self._finish, theirs, landed, written))
-            self._finishing.add(task)
-            task.add_done_callback(self._finishing.discard)
-            for each in landed:
-                if each.fingerprint is not None:
-                    self._incomplete[each.fingerprint.key] = Incomplete(task, written.outcomes, each.at)
+            part = written._replace(landed=written.landed[start : start + FINISHED_TOGETHER])
+            task = asyncio.get_running_loop().create_task(_complete(self._finish, group, part))
+            self._finishing[task] = part
+            task.add_done_callback(self._finishing.pop)
+        incomplete = self._incomplete() if written.repeats else {}
         for repeat in written.repeats:
-            if first := self._incomplete.get(repeat.key):
-                first.resolve_too(waiting.pop(repeat.at).answer)
-        _resolve_all(waiting, written.outcomes)
+            if first := incomplete.get(repeat.key):
+                first.resolve_too(group[repeat.at].answer)
+                complete.remove(repeat.at)
+        for at in complete:
+            _resolve(group[at].answer, written.outcomes[at])
 
-    async def _complete(
-        self, finish: Finish, waiting: Mapping[int, Waiting], landed: Sequence[Landed], written: Written
-    ) -> None:
-        try:
-            await finish(landed, written.outcomes, written.texts)
-        except Exception as broken:  # why: the units are on disk, and that is what the answers say
-            logger.error("units could not be looked at", units=len(landed), exc_info=broken)
-        for each in landed:
-            if each.fingerprint is not None:
-                self._incomplete.pop(each.fingerprint.key, None)
-        _resolve_all(waiting, written.outcomes)
+    def _incomplete(self) -> dict[bytes, Incomplete]:
+        """Answers that may still change, by message."""
+        return {
+            each.fingerprint.key: Incomplete(task, part.outcomes, each.at)
+            for task, part in self._finishing.items()
+            for each in part.landed
+            if each.fingerprint is not None
+        }
 
     async def _gather(self) -> None:
         """Let those who are already at the door come in: as long as each turn of the event loop brings more. The turn
@@ -375,6 +370,16 @@ class Writer:
         return reply
 
 
+async def _complete(finish: Finish, group: Sequence[Waiting], part: Written) -> None:
+    """The answers to what landed go out, with what was found out about it."""
+    try:
+        await finish(part.landed, part.outcomes, part.texts)
+    except Exception as broken:  # why: the units are on disk, and that is what the answers say
+        logger.error("units could not be looked at", units=len(part.landed), exc_info=broken)
+    for each in part.landed:
+        _resolve(group[each.at].answer, part.outcomes[each.at])
+
+
 def _texts_of(work: Work) -> Sequence[str]:
     return [*work.texts(), *[name for _, name in work.names()]]
 
@@ -421,11 +426,6 @@ def _with_redaction_warning(reply: Reply, found: Sequence[str]) -> Reply:
         return reply
     warning = Warning("REDACTED", f"Secret-shaped text was rewritten: {', '.join(sorted(set(found)))}.")
     return structs.replace(reply, warnings=(*(reply.warnings or ()), warning))
-
-
-def _resolve_all(group: Mapping[int, Waiting], outcomes: Sequence[Outcome]) -> None:
-    for at, waiting in group.items():
-        _resolve(waiting.answer, outcomes[at])
 
 
 def _resolve(answer: asyncio.Future[Reply] | None, outcome: Outcome) -> None:

@@ -268,12 +268,22 @@ class UnitColumns:
     def row_of(self, seq: int) -> int:
         return self._at(seq)
 
-    def rows_of(self, seqs: Sequence[int]) -> NDArray[np.int64]:
-        return np.searchsorted(self._arrays["seq"][: self._size], seqs)
+    def rows_of(self, seqs: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._arrays["seq"][: self._size].searchsorted(seqs)
+
+    def purged(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these are."""
+        purged: NDArray[np.bool_] = self._arrays["status"][rows] == PURGED
+        return purged
+
+    def archived(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these are."""
+        archived: NDArray[np.bool_] = self._arrays["archived"][rows]
+        return archived
 
     def agents_at(self, rows: NDArray[np.int64]) -> list[int]:
         """The numbers of the agents that recorded them."""
-        return [self._agents.values[code] for code in self._arrays["agent"][rows].tolist()]
+        return list(map(self._agents.values.__getitem__, self._arrays["agent"][rows].tolist()))
 
     def agent_at(self, row: int) -> int:
         """The number of the agent that recorded it."""

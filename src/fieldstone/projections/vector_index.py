@@ -46,13 +46,15 @@ Words = NDArray[np.uint64]
 
 def quantize(vectors: Floats) -> tuple[Floats, Codes]:
     """Scales and codes of the vectors' directions: codes times their scale have length 1, or 0 where there is none."""
-    if not np.isfinite(vectors).all():
-        raise ValueError("a vector has numbers that are not finite")
     largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
+    if not np.isfinite(largest).all():
+        raise ValueError("a vector has numbers that are not finite")
     # Not `_divided`, which is for queries: looking at each number whether to divide it takes three times as long.
-    whole = np.rint(vectors / np.where(largest > 0, largest, np.float32(1)) * np.float32(LARGEST_CODE))
+    whole = vectors / np.where(largest > 0, largest, np.float32(1))
+    whole *= np.float32(LARGEST_CODE)
+    np.rint(whole, out=whole)
     lengths = np.sqrt(np.vecdot(whole, whole))
-    return _divided(np.ones_like(lengths), lengths), whole.astype(np.int8)
+    return np.reciprocal(np.where(lengths > 0, lengths, np.float32(np.inf))), whole.astype(np.int8)
 
 
 class VectorIndex:
@@ -156,12 +158,14 @@ class VectorIndex:
         """From what is there and what comes, once that is enough. What is there gets its signs before anyone asks."""
         if self.count + len(codes) <= RATED_LEAST:
             return
-        known = _rows_in(self._segments, None)
         sample = slice(None, None, max(1, len(codes) // RATED_LEAST))
-        coming = codes[sample] * scales[sample, np.newaxis]
-        self._centre = np.concatenate([self.vectors(known), coming]).mean(axis=0)
-        for segment, local, _ in _by_segment(self._segments, known):
-            self._sign(segment, segment.places(local))
+        total, count = _summed(scales[sample], codes[sample]), len(codes[sample]) + self.count
+        there = [(segment, segment.places(np.flatnonzero(segment.has))) for segment in self._segments]
+        for segment, places in there:
+            total += _summed(segment.scales[places], segment.codes[places])
+        self._centre = total / np.float32(count)
+        for segment, places in there:
+            self._sign(segment, places)
 
     def _sign(self, segment: "_Segment", places: "Rows | NDArray[np.uint16]") -> None:
         if self._centre is None:
@@ -288,6 +292,15 @@ def _by_segment_ordered(segments: Sequence[_Segment], rows: Rows) -> Iterator[tu
     for at, (first, end) in enumerate(pairwise(cuts.tolist())):
         if first < end:
             yield segments[at], rows[first:end] - at * SEGMENT_ROWS, slice(first, end)
+
+
+def _summed(scales: Floats, codes: Codes) -> Floats:
+    """The sum of these vectors. A piece at a time: of all of them as floats, getting the room takes longer."""
+    total = np.zeros(codes.shape[1], np.float32)
+    for first in range(0, len(codes), RATED_AT_ONCE):
+        part = slice(first, first + RATED_AT_ONCE)
+        total += (codes[part] * scales[part, np.newaxis]).sum(axis=0)
+    return total
 
 
 def _rows_in(segments: Sequence[_Segment], mask: NDArray[np.bool_] | None) -> Rows:

@@ -9,6 +9,8 @@ import asyncio
 import re
 import string
 from collections.abc import Iterator, Sequence
+from functools import partial
+from operator import sub
 from typing import Final
 
 import numpy as np
@@ -21,11 +23,12 @@ from fieldstone.backends.models.wordllama_pack import BEGINNINGS, read_pack
 from fieldstone.ports.embedder import EmbeddingModel
 
 DIMENSION: Final = 256
+NO_ROWS: Final = np.empty((0, DIMENSION), np.float32)
 
 MOST_AT_ONCE: Final = 256  # some milliseconds of work
-# What the event loop has to wait for is a piece, about 0.6 ms, and half as much for the words that it learns.
+# What the event loop has to wait for is a piece, about 0.7 ms, and half as much for the words that it learns.
 PIECE_TEXTS: Final = 64
-PIECE_CHARS: Final = 2 * TEXT_CHARS_MAX
+PIECE_CHARS: Final = 20_000
 LEARNT_ON_THE_SPOT: Final = 64  # words, at 4 to 7 µs for each
 LEARNT_AT_ONCE: Final = 256  # in the thread; noting them, at 1 to 2 µs for each, is for the event loop
 KNOWN_WORDS: Final = 65_536  # 64 MB, as they come to be used
@@ -33,6 +36,7 @@ KNOWN_WORDS: Final = 65_536  # 64 MB, as they come to be used
 # A stretch is what stands between white space and marks: a word, and seldom more. A longer one is cut before anything
 # else: a sentence of a language without spaces, a hash, an address.
 STRETCH_CHARS_MAX: Final = 64
+UNKNOWN: Final = -1
 BREAK: Final = "\0"  # between the texts of a piece; in one of them it would be white space
 _WORD: Final = re.compile(r"\w{1,64}(?:['’]\w{1,64})?")
 _MARKS: Final = string.punctuation.replace("_", "").replace("'", "").encode()  # no word has one of them
@@ -51,30 +55,36 @@ class StaticEmbedder(LocalEmbedder["WordVectors"]):
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         known = await self._ready()
-        sums = np.empty((len(texts), DIMENSION), np.float32)
+        sums = []
         for start, end in _pieces(texts):
             if start:
                 await asyncio.sleep(0)  # others have their turn
-            sums[start:end] = await self._sums(known, texts[start:end])
-        return unit_rows(sums)
+            sums.append(await self._sums(known, texts[start:end]))
+        return unit_rows(sums[0] if len(sums) == 1 else np.concatenate([NO_ROWS, *sums]))
 
     async def _sums(self, known: "WordVectors", texts: Sequence[str]) -> NDArray[np.float32]:
         stretches = _stretches(texts)
-        # Again where they were many, or where others learnt so many meanwhile that ours are forgotten.
-        while (numbers := known.numbers(stretches)) is None:
-            new = known.new_among(stretches)
-            if any(len(stretch) > STRETCH_CHARS_MAX for stretch in new):
-                stretches = _shortened(stretches)
-                new = known.new_among(stretches)
-            await self._learn(known, new[:LEARNT_AT_ONCE])
+        numbers, new = known.numbers(stretches)
+        if new and _too_long(new):
+            stretches = _shortened(stretches)
+            numbers, new = known.numbers(stretches)
+        while new:  # again where they were many, or where others learnt so many meanwhile that ours are forgotten
+            some = new[:LEARNT_AT_ONCE]
+            known.learn(some, await self._worker.run(partial(known.spell, some)))
+            numbers, new = known.numbers(stretches)
         return known.sums(numbers)
 
-    async def _learn(self, known: "WordVectors", new: Sequence[str]) -> None:
-        if len(new) <= LEARNT_ON_THE_SPOT:
-            vectors = known.spell(new)
-        else:
-            vectors = await self._worker.run(lambda: known.spell(new))
-        known.learn(new, vectors)
+
+class _Numbers(dict[str, int]):
+    """What is asked for and has no number is noted, as often as it is asked for, and gets UNKNOWN."""
+
+    def __init__(self) -> None:
+        super().__init__({BREAK: 0})
+        self.unknown: list[str] = []
+
+    def __missing__(self, stretch: str) -> int:
+        self.unknown.append(stretch)
+        return UNKNOWN
 
 
 class WordVectors:
@@ -86,19 +96,23 @@ class WordVectors:
         self._token_vectors = pack.vectors
         ranks = {token: rank for rank, token in enumerate(pack.tokens)}
         self._spelling = Encoding("wordllama", pat_str=_TOKENIZED, mergeable_ranks=ranks, special_tokens={})
-        self._numbers = {BREAK: 0}
+        self._numbers = _Numbers()
         self._vectors = np.empty((KNOWN_WORDS, DIMENSION), np.float32)
         self._vectors[0] = 0.0
 
-    def numbers(self, stretches: Sequence[str]) -> NDArray[np.intp] | None:
-        """The number of each; None where one of them is new."""
-        try:
-            return np.fromiter(map(self._numbers.__getitem__, stretches), np.intp, len(stretches))
-        except KeyError:
-            return None
-
-    def new_among(self, stretches: Sequence[str]) -> list[str]:
-        return sorted(set(stretches).difference(self._numbers))
+    def numbers(self, stretches: Sequence[str]) -> tuple[NDArray[np.intp], list[str]]:
+        """The number of each, and those that have to be learnt before they have one. A few are learnt on the spot."""
+        unknown: list[str] = []
+        self._numbers.unknown = unknown
+        numbers = np.fromiter(map(self._numbers.__getitem__, stretches), np.intp, len(stretches))
+        if not unknown:
+            return numbers, []
+        new = sorted(set(unknown))
+        if len(new) > LEARNT_ON_THE_SPOT or _too_long(new) or len(self._numbers) + len(new) > KNOWN_WORDS:
+            return numbers, new
+        self.learn(new, self.spell(new))
+        numbers[numbers == UNKNOWN] = [self._numbers[stretch] for stretch in unknown]
+        return numbers, []
 
     def spell(self, stretches: Sequence[str]) -> NDArray[np.float32]:
         """A vector for each of these, whether it is known or not: the sum of its tokens' vectors."""
@@ -117,7 +131,7 @@ class WordVectors:
 
     def learn(self, stretches: Sequence[str], vectors: NDArray[np.float32]) -> None:
         if len(self._numbers) + len(stretches) > KNOWN_WORDS:
-            self._numbers = {BREAK: 0}  # those in use come back at once
+            self._numbers = _Numbers()  # those in use come back at once
         new = [at for at, stretch in enumerate(stretches) if stretch not in self._numbers]  # some came meanwhile
         first, end = len(self._numbers), len(self._numbers) + len(new)
         self._vectors[first:end] = vectors[new]
@@ -125,27 +139,35 @@ class WordVectors:
 
     def sums(self, numbers: NDArray[np.intp]) -> NDArray[np.float32]:
         """For each text the sum of the vectors of its stretches. A break ends it, and adds nothing."""
-        ends = np.flatnonzero(numbers == self._numbers[BREAK]) + 1
-        counts = np.diff(ends, prepend=0)
+        ends = (np.flatnonzero(numbers == 0) + 1).tolist()
+        starts = [0, *ends[:-1]]
+        most = max(map(sub, ends, starts), default=0)
         sums = np.empty((len(ends), DIMENSION), np.float32)
-        most = int(counts.max(initial=0))
         gathered, ones = np.empty((most, DIMENSION), np.float32), np.ones(most, np.float32)
-        for total, end, count in zip(sums, ends.tolist(), counts.tolist(), strict=True):
+        for total, start, end in zip(sums, starts, ends, strict=True):
             # One text at a time, and into the same memory, which stays in the cache: all at once, by `reduceat`, takes
             # three times as long. The mode spares a copy; no number is out of bounds. A product with ones is a sum,
             # and takes two thirds of its time.
-            vectors = gathered[:count]
-            self._vectors.take(numbers[end - count : end], axis=0, out=vectors, mode="clip")
-            np.dot(ones[:count], vectors, out=total)
+            vectors = gathered[: end - start]
+            self._vectors.take(numbers[start:end], axis=0, out=vectors, mode="clip")
+            np.dot(ones[: end - start], vectors, out=total)
         return sums
 
 
 def _stretches(texts: Sequence[str]) -> list[str]:
     """Those of all texts, and a break after each: cut, and looked up, once for all of them."""
-    joined = "".join([f"{beginning(text)} {BREAK} " for text in texts])
+    if max(map(len, texts)) > TEXT_CHARS_MAX:
+        texts = [beginning(text) for text in texts]
+    ended = f" {BREAK} "
+    joined = ended.join([*texts, ""])
     if joined.count(BREAK) > len(texts):
-        joined = "".join([f"{beginning(text).replace(BREAK, ' ')} {BREAK} " for text in texts])
-    return joined.lower().encode().translate(_APART).decode().split()
+        joined = ended.join([*[text.replace(BREAK, " ") for text in texts], ""])
+    # Half of a surrogate pair becomes a mark, as it does in `beginning`.
+    return joined.lower().encode(errors="replace").translate(_APART).decode().split()
+
+
+def _too_long(stretches: Sequence[str]) -> bool:
+    return max(map(len, stretches)) > STRETCH_CHARS_MAX
 
 
 def _shortened(stretches: Sequence[str]) -> list[str]:
