@@ -12,6 +12,7 @@ from benchmarks.compaction import measure_compaction
 from benchmarks.contradictions import measure_contradictions
 from benchmarks.corpus import write_rows_file
 from benchmarks.distil import measure_distil
+from benchmarks.embedders import measure_embedders
 from benchmarks.figures import Figure, Report
 from benchmarks.http import measure_http
 from benchmarks.memory_host import measure_memory_host
@@ -31,6 +32,7 @@ PARTS = (
     "peers",
     "attune",
     "http",
+    "embedders",
     "vectors",
     "scale",
     "quality",
@@ -63,6 +65,8 @@ def main() -> None:
     sizes = SIZES[:-1] if arguments.quick else SIZES
     report = Report()
     _stores(report, parts, sizes)
+    if "embedders" in parts:
+        measure_embedders(report)
     if "quality" in parts:
         measure_quality(report, arguments.data)
     if "contradictions" in parts:
