@@ -83,7 +83,7 @@ DISTILLATION: Final = (
         "the cleaning of sources before anything is made from them",
         "field/condensing.py",
         "await asyncio.to_thread(harness.clean_groups, [[source.content] for source in sources])",
-        "[each._replace(texts=[source.content]) for source in sources for each in harness.clean_groups([[]])]",
+        "[type(each)([source.content], ()) for source in sources for each in harness.clean_groups([[]])]",
         (f"{MEMORY}::test_of_a_secret_in_a_source_no_part_gets_into_what_is_distilled",),
     ),
     Mutation(

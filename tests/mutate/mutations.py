@@ -660,11 +660,11 @@ WRITER: Final = (
     ),
     Mutation(
         "cleaning-scrub",
-        "the scrubbing of refusals and log lines",
+        "the scrubbing of log lines",
         "field/cleaning.py",
         ".clean_one(text).text",
         ".clean_one(text)._replace(text=text).text",
-        (f"{SERVER}::test_a_message_that_is_refused_is_told_without_its_secret",),
+        (f"{SERVER}::test_no_log_line_holds_a_secret_of_an_open_field",),
     ),
 )
 

@@ -101,7 +101,7 @@ STREAMS: Final = (
         "the cleaning of strings that belong to no running text",
         "planes/trails.py",
         "harness.clean_groups([each.strings for each in words])",
-        "[group._replace(texts=each.strings) for each in words for group in harness.clean_groups([[]])]",
+        "[type(group)(each.strings, ()) for each in words for group in harness.clean_groups([[]])]",
         (PAYLOAD,),
     ),
     Mutation(
@@ -109,7 +109,7 @@ STREAMS: Final = (
         "the cleaning of running texts",
         "planes/trails.py",
         "harness.clean_groups([[text] for text in texts])",
-        "[group._replace(texts=[text]) for text in texts for group in harness.clean_groups([[]])]",
+        "[type(group)([text], ()) for text in texts for group in harness.clean_groups([[]])]",
         (f"{DELTAS}::test_a_batch_is_cleaned_as_one_text",),
     ),
     Mutation(
@@ -183,22 +183,6 @@ STREAMS: Final = (
         "if ends_texts(event):",
         "if text is None:",
         (f"{PLANE}::test_a_secret_with_other_events_between_its_pieces_is_in_no_message",),
-    ),
-    Mutation(
-        "stream-result-of-no-call",
-        "the memory of a text when a result without a call comes, which ends no message",
-        "planes/trails.py",
-        'isinstance(event.payload.get("toolCallId"), str)',
-        "True",
-        (BETWEEN,),
-    ),
-    Mutation(
-        "stream-empty-question",
-        "the memory of a text when a user's message without content comes, which ends no message",
-        "planes/trails.py",
-        '"content" in event.payload',
-        "True",
-        (BETWEEN,),
     ),
     Mutation(
         "stream-swallow",
@@ -277,7 +261,7 @@ SWEEPING: Final = (
         "the search for late secrets in snapshots and messages",
         "planes/trails.py",
         "[group] = harness.clean_groups([strings])",
-        "[group] = [each._replace(texts=strings) for each in harness.clean_groups([[]])]",
+        "[group] = [type(each)(strings, ()) for each in harness.clean_groups([[]])]",
         (STATES_SWEPT,),
     ),
     _unswept(
@@ -448,7 +432,7 @@ CONTEXT: Final = (
         "planes/context/cleaning.py",
         "clean = harness.clean_if_nothing_is_found([texts])\n    if clean is None:\n"
         "        clean = await asyncio.to_thread(harness.clean_groups, [texts])\n",
-        "clean = [each._replace(texts=texts) for each in harness.clean_if_nothing_is_found([[]]) or ()]\n",
+        "clean = [type(each)(texts, ()) for each in harness.clean_if_nothing_is_found([[]]) or ()]\n",
         (MESSAGES_CLEAN,),
     ),
     Mutation(

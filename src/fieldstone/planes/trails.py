@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from fieldstone.core.errors import InvalidPayload
-from fieldstone.core.streams import REASONING, TEXT_DELTA, StreamEvent
+from fieldstone.core.streams import REASONING, STEP_FINISHED, TEXT_DELTA, TOOL_RESULT, USER_MESSAGE, StreamEvent
 from fieldstone.core.text import CleanText
 from fieldstone.redact import Harness
 from fieldstone.redact.openings import TOKEN, Literals, goes_on, opening
 
+ENDS_TEXTS: Final = frozenset((STEP_FINISHED, TOOL_RESULT, USER_MESSAGE))
 DELTAS: Final = {TEXT_DELTA: "delta", REASONING: "text"}  # the kinds that stream a text, and where it stands
 
 # Longer than what any rule of bounded length takes. With a usual batch it is still one short scan.
@@ -170,15 +171,7 @@ def text_of(event: StreamEvent) -> str | None:
 
 def ends_texts(event: StreamEvent) -> bool:
     """Whether the message ends with it. Whatever else comes between two deltas, a reader joins them."""
-    match event.kind:
-        case "step-finished":
-            return True
-        case "tool-result":
-            return isinstance(event.payload.get("toolCallId"), str)
-        case "user-message":
-            return "content" in event.payload
-        case _:
-            return False
+    return event.kind in ENDS_TEXTS
 
 
 def with_text(event: StreamEvent, text: str) -> StreamEvent:
