@@ -15,7 +15,7 @@ from fieldstone.core.vocabulary import Strategy
 from fieldstone.field import cooling
 from fieldstone.field.field import LocalField
 from fieldstone.ports.vectors import Quantized
-from fieldstone.projections import cold_meaning
+from fieldstone.projections import cold_meaning, vector_keeper
 from fieldstone.projections.vector_index import VectorIndex
 from fieldstone.testing import KEY
 from tests.field.fields import opened, waiting
@@ -175,6 +175,39 @@ async def test_an_archived_unit_that_never_got_a_vector_gets_it_in_cold_storage(
     assert hot_index(field).count == NEW
     await field.close()
     assert await lying(store) == (NEW, OLD)
+
+
+@pytest.fixture
+async def slow_field(
+    store: MemoryStore, embedder: ScriptedEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[LocalField]:
+    """The vectors of its archived units were made after these were archived, and are not in the store yet."""
+    monkeypatch.setattr(vector_keeper, "IDLE_MS", 3_600_000)
+    embedder.opened.clear()
+    field = await opened(embedder, store=store, enrichment_timeout_ms=0)
+    await filled(field)
+    await compact(field)
+    embedder.opened.set()
+    await eventually(lambda: _none_waits(field))
+    assert await lying(store) == (0, 0)
+    yield field
+    await field.close()
+
+
+async def test_a_vector_made_for_an_archived_unit_is_found_before_it_is_in_the_store(slow_field: LocalField) -> None:
+    found = await near(slow_field, include_archived=True)
+    assert len(found) == OLD + NEW
+    assert all(found.values())
+
+
+async def test_a_unit_restored_before_its_vector_was_in_the_store_is_found_by_its_meaning(
+    slow_field: LocalField,
+) -> None:
+    await restore_all(slow_field)
+    await eventually(lambda: _none_waits(slow_field))
+    found = await near(slow_field)
+    assert len(found) == OLD + NEW
+    assert all(found.values())
 
 
 async def test_a_new_model_embeds_archived_units_too_and_their_vectors_are_cold(

@@ -16,6 +16,7 @@ from fieldstone.backends.models.static import StaticEmbedder, WordVectors
 from fieldstone.backends.models.vectors import TEXT_CHARS_MAX
 from fieldstone.ports.embedder import EmbeddingFailed
 from tests.models.wordllama import own_vectors, tokenizer, vocabulary, weights
+from tests.scripted import WAIT_S
 
 
 @cache
@@ -132,6 +133,18 @@ async def test_callers_that_learn_and_forget_at_the_same_time_get_their_own_rows
     monkeypatch.setattr(static, "KNOWN_WORDS", 150)
     forgetful = StaticEmbedder()
     found = await asyncio.gather(*(forgetful.embed([text]) for text in texts))
+    assert np.array_equal(np.concatenate(found), expected)
+    await forgetful.close()
+
+
+async def test_callers_who_make_each_other_forget_all_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 4 * static.LEARNT_AT_ONCE
+    texts = [" ".join(f"{caller}x{number}" for number in range(most)) for caller in range(6)]
+    expected = np.concatenate([await embedder().embed([text]) for text in texts])
+    monkeypatch.setattr(static, "KNOWN_WORDS", 2 * most)
+    forgetful = StaticEmbedder()
+    async with asyncio.timeout(WAIT_S):
+        found = await asyncio.gather(*(forgetful.embed([text]) for text in texts))
     assert np.array_equal(np.concatenate(found), expected)
     await forgetful.close()
 

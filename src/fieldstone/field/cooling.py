@@ -53,6 +53,8 @@ class Cooling:
                 for each in self._loaded():
                     if each.meaning.model.number == number:
                         each.warm(self._state.columns.rows_of(batch.seqs.tolist()), batch)
+            for each in self._loaded():
+                each.make_up_for(units)
 
     async def erase(self, units: Sequence[int]) -> None:
         """Nothing of these is left, neither on disk nor in memory."""

@@ -46,7 +46,7 @@ class Enrichment:
         self._state = state
         self.embedder = embedder
         self.meaning = meaning
-        self.cold = ColdMeaning(state.store.vectors, meaning, lambda: state.columns.snapshot(0).seq)
+        self.cold = ColdMeaning(state.store.vectors, meaning, lambda: state.columns.snapshot(0).seq, keeper.flush)
         self._keeper = keeper
         self._enriched = enriched
         self._fresh: dict[int, str] = {}  # units whose answers wait, and what they say: they go first
@@ -130,6 +130,15 @@ class Enrichment:
     def warm(self, rows: Rows, batch: Quantized) -> None:
         """These are back among the others."""
         self.meaning.put(rows, batch.scales, batch.codes)
+
+    def make_up_for(self, units: Sequence[int]) -> None:
+        """These are restored. A vector that was made while its unit was archived, and written after that, has never
+        been in cold storage, and did not come back from there: it is made again."""
+        columns = self._state.columns
+        rows = columns.rows_of(units)
+        here = np.isin(rows, self.meaning.index.quantized(rows)[0])
+        lacking = ~here & (columns.snapshot(0).status[rows] <= LAST_EMBEDDED_STATUS)
+        self.add(unit for unit in np.asarray(units, np.int64)[lacking].tolist() if not self.lacks(unit))
 
     def erase(self, rows: Rows) -> None:
         """Nothing of these is in memory any more."""

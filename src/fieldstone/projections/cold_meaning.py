@@ -1,7 +1,7 @@
 """The vectors of archived units in memory: read when somebody asks for them, and let go when nobody does any more."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -16,12 +16,20 @@ IDLE_S: Final = 300.0  # kept for so long after they were last asked for: readin
 
 
 class ColdMeaning:
-    """Beside the `meaning` of what is not archived. `seqs` tells the units: row i is the i-th of them."""
+    """Beside the `meaning` of what is not archived. `seqs` tells the units: row i is the i-th of them. `flush` returns
+    when every vector that was made is in the store."""
 
-    def __init__(self, store: VectorStore, meaning: Meaning, seqs: Callable[[], NDArray[np.int64]]) -> None:
+    def __init__(
+        self,
+        store: VectorStore,
+        meaning: Meaning,
+        seqs: Callable[[], NDArray[np.int64]],
+        flush: Callable[[], Awaitable[None]],
+    ) -> None:
         self._store = store
         self._meaning = meaning
         self._seqs = seqs
+        self._flush = flush
         self._index: VectorIndex | None = None
         self._late: list[Callable[[VectorIndex], None]] = []  # what changes while it is read, in its order
         self._reach: Reach | None = None
@@ -72,6 +80,7 @@ class ColdMeaning:
 
     async def _read(self) -> Reach:
         index = VectorIndex(self._meaning.model.dimension)
+        await self._flush()  # what was put while nobody had asked is nowhere else
         async for batch in self._store.scan(self._meaning.model.number, cold=True):
             seqs = self._seqs()
             rows = np.searchsorted(seqs, batch.seqs)

@@ -68,8 +68,11 @@ class StaticEmbedder(LocalEmbedder["WordVectors"]):
         if new and _too_long(new):
             stretches = _shortened(stretches)
             numbers, new = known.numbers(stretches)
+        before = len(stretches) + 1
         while new:  # again where they were many, or where others learnt so many meanwhile that ours are forgotten
-            some = new[:LEARNT_AT_ONCE]
+            # Many callers could make each other forget for ever: who has gained nothing learns all of its own at once.
+            some = new[:LEARNT_AT_ONCE] if len(new) < before else sorted(set(stretches))
+            before = len(new)
             known.learn(some, await self._worker.run(partial(known.spell, some)))
             numbers, new = known.numbers(stretches)
         return known.sums(numbers)
