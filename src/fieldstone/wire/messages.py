@@ -203,6 +203,8 @@ def told(problem: str, kind: Any) -> str:
     elif what.startswith("Invalid enum value"):
         allowed = allowed_values(kind, path)
         what = f"not one of {', '.join(allowed)}" if allowed else "not one of the allowed values"
+    elif what.startswith("Invalid RFC3339"):
+        what = "not a time such as 2027-01-31T00:00:00Z"
     elif not _SAFE_SENTENCES.fullmatch(what):
         what = "not what is expected"
     return what if path == "$" else f"{what} - at `{path}`"
