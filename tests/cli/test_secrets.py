@@ -63,3 +63,12 @@ def test_another_tenant_than_the_servers_is_refused() -> None:
         assert "takes you for tenant 'local', and not 'acme'" in said
         assert "holds no tenant 'acme'" in refused("secrets", "list", "--tenant", "acme", *HERE)
         done("secrets", "add", "db-password", "--tenant", "local", "--url", url, input=value())
+
+
+def test_a_value_of_the_environment_that_is_too_short_is_told_and_not_repeated() -> None:
+    record("Something")
+    given = {"FIELDSTONE_SECRET_PIN": "q7", "FIELDSTONE_SECRET_LONG": value()}
+    said = invoke("status", *HERE, env=given).stderr
+    assert "variable=FIELDSTONE_SECRET_PIN" in said
+    assert "q7" not in said
+    assert "LONG" not in said
