@@ -8,7 +8,7 @@ import pytest
 from msgspec import to_builtins
 
 from fieldstone.settings import BadSettings, Settings, load_settings
-from fieldstone.wiring import open_local_field
+from fieldstone.wiring import open_house, open_local_field
 
 URL = "http://127.0.0.1:11434/v1"
 ENDPOINT = {"embedder": "openai", "embedder_url": URL, "embedder_model": "bag"}
@@ -93,6 +93,30 @@ def test_a_url_that_holds_a_secret_is_refused_and_not_repeated(url: str) -> None
 def test_an_unknown_embedder_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(BadSettings, match="it takes static or onnx or openai or none"):
         from_environment(embedder="magic")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ('redaction = "refuze"', "at `$[...].redaction`: it takes rewrite or refuse."),
+        ('redacton = "refuse"', "unknown field `redacton`"),
+        ('vouch_authority = "six"', "Expected `int | null`, got `str` - at `$[...].vouch_authority`."),
+    ],
+)
+def test_of_a_table_it_is_told_what_is_wrong_in_it(line: str, sentence: str, tmp_path: Path) -> None:
+    config = tmp_path / "fieldstone.toml"
+    config.write_text(f"[tenants.acme]\n{line}\n")
+    with pytest.raises(BadSettings) as caught:
+        load_settings(config=config, environ={})
+    assert sentence in str(caught.value)
+
+
+async def test_a_file_of_signing_keys_that_is_not_there_is_told_at_the_start(tmp_path: Path) -> None:
+    jwks = str(tmp_path / "jwks.json")
+    settings = Settings(db="memory:", jwt_jwks=jwks, jwt_issuer="https://id.example.org", jwt_audience="fieldstone")
+    with pytest.raises(BadSettings, match="there is no file"):
+        async with open_house(settings):
+            pass
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
-from typing import Any, Final, Literal, get_args, get_type_hints
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
@@ -249,8 +249,23 @@ def _checked(name: str, value: Any, source: str, *, strict: bool = True) -> Any:
     try:
         return msgspec.convert(value, expected, strict=strict, dec_hook=_secret)
     except msgspec.ValidationError as error:
-        kinds = [getattr(kind, "__name__", str(kind)) for kind in get_args(expected) or (expected,)]
-        raise BadSettings(f"{name} ({source}) is wrong: it takes {' or '.join(kinds)}. {SETTING_HELP[name]}") from error
+        raise BadSettings(f"{name} ({source}) is wrong: {_wrong(expected, error)}. {SETTING_HELP[name]}") from error
+
+
+def _wrong(expected: Any, error: msgspec.ValidationError) -> str:
+    """What a plain setting takes; of a table what is wrong in it, where, and what it takes there."""
+    kinds = get_args(expected) or (expected,)
+    tables = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Struct)]
+    if not tables:
+        return _takes(kinds)
+    field = str(error).rstrip("`").rpartition(".")[2]
+    hints = [hint for table in tables for name, hint in get_type_hints(table).items() if name == field]
+    choices = [kind for hint in hints for kind in (hint, *get_args(hint)) if get_origin(kind) is Literal]
+    return f"{error}: {_takes(get_args(choices[0]))}" if choices else str(error)
+
+
+def _takes(kinds: Sequence[Any]) -> str:
+    return f"it takes {' or '.join(getattr(kind, '__name__', str(kind)) for kind in kinds)}"
 
 
 def _whole(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:

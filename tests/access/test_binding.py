@@ -75,6 +75,18 @@ async def test_an_id_that_was_given_up_comes_back_with_the_same_credential_only(
     await team.eve.record("I am back.")
 
 
+async def test_who_is_refused_anothers_agent_is_not_sent_for_a_key_that_would_not_help(team: Company) -> None:
+    lists_her = Person(team.field, "ada", credential("late", 4, agents=frozenset(("ada",))))
+    with pytest.raises(Forbidden) as refusal:
+        await lists_her.send(record("ada", "I am ada."))
+    assert "keys rotate" in refusal.value.suggested_action
+    assert "keys create" not in refusal.value.suggested_action
+    await team.ada.send(deregister("ada"))
+    with pytest.raises(AgentIdTaken) as taken:
+        await lists_her.send(register("ada"))
+    assert "DEREGISTER" not in taken.value.suggested_action, "she has left already"
+
+
 async def test_a_key_for_certain_agents_registers_and_speaks_as_no_other(team: Company) -> None:
     listed = credential("listed", 4, agents=frozenset(("kim", "ada")))
     await Person(team.field, "kim", listed).join()

@@ -42,9 +42,9 @@ def refused(*args: str, exit_code: int = 1, input: str | bytes | None = None, en
     return result.stderr
 
 
-def record(content: str, *more: str, db: str = "team.db") -> str:
+def record(content: str, *more: str, db: str = "team.db", env: dict[str, str] | None = None) -> str:
     """Record it; the unit's id."""
-    accepted = answer("record", content, "--intent", "tell the others", *SURE, "--db", db, *more)
+    accepted = answer("record", content, "--intent", "tell the others", *SURE, "--db", db, *more, env=env)
     unit_id: str = accepted["memory_unit_id"]
     return unit_id
 

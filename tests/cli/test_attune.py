@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from fieldstone import open_field
 from fieldstone.retrieval.score import WEIGHTS
 from tests.cli.running import answer, done, record, refused, served
 
@@ -207,3 +208,14 @@ def rounded(factors: dict[str, float]) -> dict[str, float]:
 
 def ids(*args: str) -> set[str]:
     return {scoped["memory_unit"]["id"] for scoped in answer(*args)["record"]}
+
+
+def test_what_nobody_vouches_for_is_shown_when_it_is_asked_for_and_says_so() -> None:
+    record("Tea is hot", "--agent", "ada")
+    wary = {"FIELDSTONE_VOUCH_AUTHORITY": "10"}
+    with open_field("team.db") as field:
+        field.agent("low", role="guest", authority=4).record("Tea is cold", intent="say", confidence=0.5, reasoning="x")
+    assert "Tea is cold" not in done("attune", "tea", "--db", "team.db", env=wary)
+    said = done("attune", "tea", "--include-unvouched", "--db", "team.db", env=wary)
+    assert "Tea is cold" in said
+    assert said.count(", untrusted\n") == 1

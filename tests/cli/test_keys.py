@@ -225,3 +225,19 @@ def test_the_key_can_be_piped_on() -> None:
 def ask(url: str, key: str | None) -> int:
     headers = {} if key is None else {"authorization": f"Bearer {key}"}
     return httpx.get(f"{url}/v1/field/status", headers=headers).status_code
+
+
+def test_a_tenant_without_keys_is_named_where_others_have_some() -> None:
+    done("keys", "create", "--tenant", "acme", *STORE)
+    assert invoke("keys", "list", "--tenant", "acmee", *STORE).stderr == "Tenant 'acmee' has no keys.\n"
+
+
+def test_what_an_operator_may_not_ask_of_a_server_says_what_to_do() -> None:
+    record("Something")
+    key = done("keys", "create", "--tenant", "acme", "--authority", "10", *STORE).strip()
+    with served("team.db") as url:
+        said = refused("keys", "create", "--tenant", "umbra", "--url", url, env={"FIELDSTONE_KEY": key})
+        assert "`fieldstone keys create --tenant NAME --db STORE`" in said
+        wanted = {"tenant": "acme", "expires": "tomorrow"}
+        answered = httpx.post(f"{url}/v1/keys", json=wanted, headers={"Authorization": f"Bearer {key}"})
+    assert "not a time such as 2027-01-31T00:00:00Z - at `$.expires`" in answered.json()["message"]

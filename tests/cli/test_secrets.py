@@ -37,3 +37,38 @@ def test_through_a_server_it_is_the_same() -> None:
         assert told == {"id": "db-password", "scope": {"user": "u-1"}, "weak": False}
         assert answer("secrets", "remove", "db-password", "--url", url)["status"] == "forgotten"
         assert "There is no such secret" in refused("secrets", "remove", "db-password", "--url", url)
+
+
+def test_a_tenant_that_is_not_there_is_refused_with_those_that_are() -> None:
+    record("Something")
+    done("keys", "create", "--tenant", "acme", *HERE)
+    for command in (("add", "db-password"), ("list",), ("remove", "db-password"), ("sweep",)):
+        said = refused("secrets", *command, "--tenant", "acmee", *HERE, input=value())
+        assert "holds no tenant 'acmee', but:" in said
+        assert "local" in said
+    for tenant in ("acme", "local"):  # the one has a key and no field yet, the other a field
+        done("secrets", "add", "db-password", "--tenant", tenant, *HERE, input=value())
+
+
+def test_without_a_name_the_default_tenant_is_refused_where_only_others_are() -> None:
+    record("Something", env={"FIELDSTONE_TENANT": "acme"})
+    said = refused("secrets", "add", "db-password", *HERE, input=value())
+    assert "holds no tenant 'local', but: acme." in said
+
+
+def test_another_tenant_than_the_servers_is_refused() -> None:
+    record("Something")
+    with served("team.db") as url:
+        said = refused("secrets", "add", "db-password", "--tenant", "acme", "--url", url, input=value())
+        assert "takes you for tenant 'local', and not 'acme'" in said
+        assert "holds no tenant 'acme'" in refused("secrets", "list", "--tenant", "acme", *HERE)
+        done("secrets", "add", "db-password", "--tenant", "local", "--url", url, input=value())
+
+
+def test_a_value_of_the_environment_that_is_too_short_is_told_and_not_repeated() -> None:
+    record("Something")
+    given = {"FIELDSTONE_SECRET_PIN": "q7", "FIELDSTONE_SECRET_LONG": value()}
+    said = invoke("status", *HERE, env=given).stderr
+    assert "variable=FIELDSTONE_SECRET_PIN" in said
+    assert "q7" not in said
+    assert "LONG" not in said

@@ -129,3 +129,14 @@ def test_chunks_are_bounded_in_lines_and_in_bytes(monkeypatch: pytest.MonkeyPatc
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_lines, "LINE_BYTES", 1000)
     assert "this is not an export" in refused("import", "-", "--db", "copy.db", input=b"x" * 5000)
+
+
+@pytest.mark.parametrize("harm", [b"not an export\n", b'{"entry": {}, "hash": "00"}\n'])
+def test_an_import_that_is_refused_makes_no_store(team: bytes, harm: bytes) -> None:
+    Path("harmed.jsonl").write_bytes(harm + team)
+    assert "line 1" in refused("import", "harmed.jsonl", "--db", "new.db")
+    assert not list(Path.cwd().glob("new.db*"))
+    Path("late.jsonl").write_bytes(team + harm)
+    assert "line 6" in refused("import", "late.jsonl", "--db", "new.db")
+    assert not list(Path.cwd().glob("new.db*"))
+    assert "5 entries imported" in done("import", "team.jsonl", "--db", "new.db")

@@ -100,3 +100,23 @@ def test_where_nothing_was_compacted_the_list_says_so() -> None:
     record("Something")
     assert invoke("compactions", *HERE).stderr == "There was no compaction yet.\n"
     assert answer("compactions", *HERE) == {"compactions": []}
+
+
+def test_a_unit_says_that_it_is_on_hold_or_pinned_and_through_a_server_too() -> None:
+    unit, other = record("Checkout takes 1.9 s"), record("Tea is hot")
+    done("pin", unit, *HERE)
+    assert "guarded  pinned: no compaction touches it\n" in done("unit", unit, *HERE)
+    done("hold", unit, *HERE)
+    assert "on hold and pinned" in done("unit", unit, *HERE)
+    assert "guards" not in answer("unit", other, *HERE)
+    with served("team.db") as url:
+        assert answer("unit", unit, "--url", url)["guards"] == ["hold", "pin"]
+
+
+def test_a_key_that_may_not_list_guards_is_not_told_of_them() -> None:
+    unit = record("Checkout takes 1.9 s")
+    done("hold", unit, *HERE)
+    keys = [done("keys", "create", "--tenant", "local", "--authority", each, *HERE).strip() for each in ("4", "6")]
+    with served("team.db") as url:
+        low, high = (answer("unit", unit, "--url", url, env={"FIELDSTONE_KEY": key}) for key in keys)
+    assert ("guards" in low, high["guards"]) == (False, ["hold"])

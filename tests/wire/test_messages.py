@@ -250,3 +250,35 @@ def test_numbers_that_json_cannot_write_do_not_become_nothing_on_the_way() -> No
             continue
         assert b'"score":null' not in body
         assert b'"score"' in body
+
+
+@pytest.mark.parametrize(
+    ("operation", "payload", "sentence"),
+    [
+        (
+            "RECORD",
+            {"mode": "comitted", "type": "finding", "content": "x", "intent": {"purpose": "y"}},
+            "not one of committed, draft - at `$.mode`",
+        ),
+        ("ATTUNE", {"scope": {"role": "r", "max_units": 1, "order": "newest"}}, "not one of epoch, relevance - at"),
+        (
+            "ATTUNE",
+            {"scope": {"role": "r", "max_units": 1, "temporal_layers": ["past", "tomorrow"]}},
+            "not one of future, past, present - at `$.scope.temporal_layers[1]`",
+        ),
+        ("COMPACT", {"strategy": "shrink"}, "not one of archive, purge, summarize - at `$.strategy`"),
+    ],
+)
+def test_a_wrong_name_is_refused_with_the_names_that_are_right(
+    operation: Operation, payload: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(errors.InvalidPayload) as refused:
+        request_from(operation, payload)
+    assert sentence in refused.value.message
+
+
+def test_what_the_caller_wrote_is_not_taken_for_a_place() -> None:
+    with pytest.raises(errors.InvalidPayload) as refused:
+        request_from("COMPACT", {"strategy": "x - at `$.hunter.strategy`"})
+    assert "hunter" not in refused.value.message
+    assert "archive, purge, summarize - at `$.strategy`" in refused.value.message

@@ -42,6 +42,7 @@ CONFLICTS_SHOWN: Final = 10  # --json has all of them
 @click.option("--include-own", is_flag=True, help="The agent's own units, too.")
 @click.option("--include-drafts", is_flag=True, help="The agent's own drafts, too.")
 @click.option("--include-archived", is_flag=True, help="Archived units, too.")
+@click.option("--include-unvouched", is_flag=True, help="Units that vouch_authority keeps back, too.")
 @click.option("--format", type=click.Choice(["full", "summary", "ids_only"]), default="full", show_default=True)
 @click.option("--explain", is_flag=True, help="What each score is made of, as bars.")
 @agent_options
@@ -122,6 +123,8 @@ def _about(scoped: ScopedMemoryUnit[MemoryUnit] | ScopedMemoryUnit[UnitRef]) -> 
         yield unit.status
     if scoped.format == "summary":
         yield "summary"
+    if scoped.untrusted is True:
+        yield "untrusted"
     if not isinstance(scoped.duplicate_of, UnsetType):
         yield f"says the same as {scoped.duplicate_of}"
 

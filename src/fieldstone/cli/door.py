@@ -77,6 +77,8 @@ async def opened(where: Where, *, make: bool = False) -> "AsyncIterator[Field]":
     async with fieldstone.Field(door) as field:
         if loaded.sources["field"] != "default" and local_field(field) is None:
             await _require_field(field, settings.field)
+        if where.tenant is not None and local_field(field) is None:
+            await _require_tenant(field, where.tenant)
         if loaded.sources["tenant"] == "default":
             await _tell_of_other_tenants(field)
         yield field
@@ -197,6 +199,13 @@ async def _require_field(field: "Field", name: str) -> None:
     served = (await field.status()).field
     if served != name:
         raise Refused(f"error: The server serves the field {served!r}, and not {name!r}.")
+
+
+async def _require_tenant(field: "Field", name: str) -> None:
+    """The key says whose it is. Whoever named another with --tenant must not act on this one unawares."""
+    served = (await field.status()).tenant
+    if served != name:
+        raise Refused(f"error: The server takes you for tenant {served!r}, and not {name!r}: the key says whose it is.")
 
 
 def _interrupt(_number: int, _frame: object) -> NoReturn:

@@ -3,13 +3,16 @@
 import re
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
-from fieldstone.cli.door import opened, run
+from fieldstone import wiring
+from fieldstone.cli.door import opened, opened_for_a_while, run, settings_for
 from fieldstone.cli.failures import Refused
 from fieldstone.cli.options import Where, json_option, where_options
 from fieldstone.cli.output import print_json, progress
@@ -61,9 +64,12 @@ def command(where: Where, as_json: bool, file: str) -> None:
 
 async def _import(where: Where, source: IO[bytes], size: int | None) -> Tally:
     imported = skipped = lines_before = bytes_done = 0
+    pieces = chunks(source)
+    first = next(pieces, [])
+    await _try_out(where, first)
     async with opened(where, make=True) as field:
         with progress("importing", size) as advance:
-            for chunk in chunks(source):
+            for chunk in chain([first], pieces):
                 taken = await _send(field, chunk, lines_before)
                 imported += taken.imported
                 skipped += taken.skipped
@@ -71,6 +77,16 @@ async def _import(where: Where, source: IO[bytes], size: int | None) -> Tally:
                 bytes_done += sum(map(len, chunk))
                 advance(bytes_done)
     return Tally(imported, skipped)
+
+
+async def _try_out(where: Where, chunk: list[bytes]) -> None:
+    """Where there is no store yet, what is refused must not leave an empty one: its beginning is tried in memory."""
+    settings = settings_for(where).values
+    path = None if settings.url is not None else wiring.store_path(settings.db)
+    if path is None or path.exists():
+        return
+    async with opened_for_a_while(replace(settings, embedder="none")) as field:  # no text goes to an endpoint twice
+        await _send(field, chunk, 0)
 
 
 def chunks(source: IO[bytes]) -> Iterator[list[bytes]]:

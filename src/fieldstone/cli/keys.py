@@ -126,7 +126,7 @@ def list_keys(where: Where, as_json: bool, tenant: str | None) -> None:
     elif found:
         _print_table(found)
     else:
-        click.echo("There are no keys.", err=True)
+        click.echo("There are no keys." if tenant is None else f"Tenant {tenant!r} has no keys.", err=True)
 
 
 @command.command()

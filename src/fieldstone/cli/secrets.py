@@ -200,6 +200,7 @@ async def _registry(where: Where) -> AsyncIterator[_Registry]:
     if wiring.store_path(settings.db) is None:
         raise Refused("error: A store in memory has no secrets that a command could reach: use --url, or a file.")
     require_store(settings)
+    wiring.require_tenant(settings)
     with wiring.opened_secrets(settings) as secrets:
         yield _Here(secrets)
 

@@ -1,6 +1,6 @@
 """`fieldstone unit`"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import click
@@ -10,11 +10,13 @@ from fieldstone.cli.door import opened, run
 from fieldstone.cli.options import Where, json_option, where_options
 from fieldstone.cli.output import one_line, print_json, print_pairs, wrapped
 from fieldstone.core.units import MemoryUnit
+from fieldstone.core.vocabulary import Guard
 
 TEXT_MISSING: Final = (
     "warning: The unit's text is missing from the store; those of archived units lie in STORE-cold. "
     "`fieldstone verify` says what is damaged, and what to do."
 )
+_GUARDED: Final[Mapping[Guard, str]] = {"hold": "on hold", "pin": "pinned"}
 
 
 @click.command("unit")
@@ -24,7 +26,8 @@ TEXT_MISSING: Final = (
 def command(where: Where, as_json: bool, unit_id: str) -> None:
     """Show one unit: what it says, who says so, and why.
 
-    Archived ones, too. Of a purged one only its tombstone is left: when it went, and why.
+    Archived ones, too. Of a purged one only its tombstone is left: when it went, and why. Whether it is on hold or
+    pinned is told to whoever may list that (authority 6).
 
     \b
     Examples:
@@ -57,6 +60,8 @@ def _pairs(unit: MemoryUnit) -> Iterator[tuple[str, str]]:
         yield "session", source.session_id
     if not isinstance(unit.archived_epoch, UnsetType):
         yield "archived", f"at epoch {unit.archived_epoch}"
+    if not isinstance(unit.guards, UnsetType):
+        yield "guarded", " and ".join(_GUARDED[guard] for guard in unit.guards) + ": no compaction touches it"
     yield from _reasons(unit)
     for relation in unit.relations:
         why = f": {relation.description}" if relation.description else ""

@@ -44,6 +44,7 @@ class AttuneScope(TypedDict, total=False):
     include_own: bool
     include_drafts: bool
     include_archived: bool
+    include_unvouched: bool
 
 
 class CompactionWish(TypedDict, total=False):

@@ -59,14 +59,20 @@ def speaker(agent: AgentFacts | None, caller: Caller) -> AgentFacts:
     if agent is None or not agent.active or is_own_voice(agent.id):  # nobody speaks as the Field itself
         raise AgentNotRegistered
     if not caller.may_take(agent.id, agent.credential):
-        of_open_time = agent.credential is None
-        raise Forbidden(
-            "This agent is of the time when the field was open, and this key does not list it."
-            if of_open_time
-            else "This agent belongs to another credential: nobody speaks as another.",
+        raise _not_yours(of_open_time=agent.credential is None)
+    return agent if agent.authority <= caller.authority else replace(agent, authority=caller.authority)
+
+
+def _not_yours(*, of_open_time: bool) -> Forbidden:
+    if of_open_time:
+        return Forbidden(
+            "This agent is of the time when the field was open, and this key does not list it.",
             suggested_action="Make a key for it with `keys create --agent ID`, or use an agent id of your own.",
         )
-    return agent if agent.authority <= caller.authority else replace(agent, authority=caller.authority)
+    return Forbidden(  # a further key that lists it would not open it
+        "This agent belongs to another credential: nobody speaks as another.",
+        suggested_action="Use the key that registered it (`keys rotate` renews one), or an agent id of your own.",
+    )
 
 
 def is_own_voice(agent_id: str) -> bool:

@@ -4,7 +4,7 @@ from typing import Generic, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
-from fieldstone.core.vocabulary import Mode, RelationType, UnitStatus
+from fieldstone.core.vocabulary import Guard, Mode, RelationType, UnitStatus
 
 
 class Intent(Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
@@ -49,6 +49,7 @@ class MemoryUnit(Struct, frozen=True, gc=False):
     status: UnitStatus
     epoch: int
     archived_epoch: int | UnsetType = UNSET
+    guards: tuple[Guard, ...] | UnsetType = UNSET  # set where one is read by itself, has any, and the reader may know
 
 
 class UnitRef(Struct, frozen=True, gc=False):

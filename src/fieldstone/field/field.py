@@ -292,7 +292,7 @@ class LocalField:
     async def unit(self, unit_id: str, caller: Caller = LOCAL) -> MemoryUnit:
         self.require(caller, "read a unit")
         row = await self._seen(unit_id, caller)
-        return (await self._reads.reading.units([row]))[0]
+        return self._lists.with_guards((await self._reads.reading.units([row]))[0], row.seq, caller)
 
     async def log(self, *, after: int = 0, limit: int = 100, caller: Caller = LOCAL) -> LogPage:
         self.require(caller, "read the log")

@@ -3,10 +3,14 @@
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from fieldstone.core.access import Caller
+from fieldstone.core.authority import LEAST_TO
 from fieldstone.core.errors import InvalidPayload
 from fieldstone.core.events import CompactionBegun, Entry, decode_entry
 from fieldstone.core.replies import CompactionPage, GuardedUnit, GuardPage, ListedCompaction
+from fieldstone.core.units import MemoryUnit
 from fieldstone.core.vocabulary import Guard
 from fieldstone.field.compact import Compactions
 from fieldstone.field.reads import Reads
@@ -24,6 +28,11 @@ class Lists:
         self._state = state
         self._reads = reads
         self._compactions = compactions
+
+    def with_guards(self, unit: MemoryUnit, seq: int, caller: Caller) -> MemoryUnit:
+        """For whoever may list them all: why no compaction touches it."""
+        guards = tuple(sorted(each.guard for each in self._state.guards if each.unit == seq))
+        return replace(unit, guards=guards) if guards and caller.authority >= LEAST_TO["list the guards"] else unit
 
     async def guards(self, guard: Guard | None, after: int, limit: int, caller: Caller) -> GuardPage:
         """Of the units that the caller sees; not even `next` tells of others."""

@@ -65,7 +65,10 @@ class Registering:
             )
         if known is not None:
             if not caller.may_take(agent_id, known.credential):
-                raise AgentIdTaken("An agent of this id was registered with another credential.")
+                raise AgentIdTaken(
+                    "An agent of this id was registered with another credential.",
+                    suggested_action="Choose another id, or use the key that registered it.",
+                )
             check_move(agent_id, known.status, "idle")
 
     def _check_required_operations(self) -> None:

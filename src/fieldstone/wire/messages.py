@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NoReturn, get_args
 
 import msgspec
@@ -22,6 +22,7 @@ from fieldstone.core.limits import MAX_EPOCH
 from fieldstone.core.requests import REQUESTS, Attune, Commit, Message, Record, Request
 from fieldstone.core.validate import Rules, check_message
 from fieldstone.core.vocabulary import MEMORY_TYPES, Operation
+from fieldstone.wire.allowed import allowed_values, field_names
 
 PROTOCOL: Final = "akashik"
 VERSION: Final = "0.1.0"
@@ -128,7 +129,7 @@ def _decode_envelope(body: bytes) -> Envelope:
     except RecursionError:
         raise BadMessage(InvalidEnvelope("The message is nested too deeply.")) from None
     except msgspec.ValidationError as error:
-        raise BadMessage(InvalidEnvelope(f"The envelope is malformed: {told(str(error))}.")) from error
+        raise BadMessage(InvalidEnvelope(f"The envelope is malformed: {told(str(error), Envelope)}.")) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadMessage(InvalidEnvelope("The message is not valid JSON in UTF-8.")) from error
     return envelope
@@ -183,47 +184,35 @@ def _decode_payload(operation: Operation, payload: bytes) -> Request:
         raise InvalidPayload("The payload holds a text that is not valid Unicode.") from error
 
 
-def _refuse_payload(operation: str, problem: str) -> NoReturn:
-    _, path = _split(problem)
-    kind = _CODED_PATHS.get((operation, path))
-    if kind is not None:
-        raise kind
-    raise InvalidPayload(f"The payload is malformed: {told(problem)}.")
+def _refuse_payload(operation: Operation, problem: str) -> NoReturn:
+    kind = REQUESTS[operation]
+    _, path = _split(problem, kind)
+    refusal = _CODED_PATHS.get((operation, path))
+    if refusal is not None:
+        raise refusal
+    raise InvalidPayload(f"The payload is malformed: {told(problem, kind)}.")
 
 
-def told(problem: str) -> str:
-    """The decoder's sentence without what the caller wrote: it may be anything, a secret included."""
-    what, path = _split(problem)
+def told(problem: str, kind: Any) -> str:
+    """The sentence of a decoder of `kind`, without what the caller wrote: it may be anything, a secret included."""
+    what, path = _split(problem, kind)
     unknown = _UNKNOWN_FIELD.fullmatch(what)
     if unknown:
         name = unknown["name"] if _PLAIN_NAME.fullmatch(unknown["name"]) else "…"
         what = f"Object contains unknown field `{name}`"
     elif what.startswith("Invalid enum value"):
-        what = "not one of the allowed values"
+        allowed = allowed_values(kind, path)
+        what = f"not one of {', '.join(allowed)}" if allowed else "not one of the allowed values"
+    elif what.startswith("Invalid RFC3339"):
+        what = "not a time such as 2027-01-31T00:00:00Z"
     elif not _SAFE_SENTENCES.fullmatch(what):
         what = "not what is expected"
     return what if path == "$" else f"{what} - at `{path}`"
 
 
-def _split(problem: str) -> tuple[str, str]:
+def _split(problem: str, kind: Any) -> tuple[str, str]:
     """What is wrong, and where: a path of fields that we know, or `$`."""
     found = _AT.fullmatch(problem)
-    if found and all(name in _FIELD_NAMES for name in _PLACES.sub("", found["path"]).split(".")):
+    if found and all(name in field_names(kind) for name in _PLACES.sub("", found["path"]).split(".")):
         return found["what"], found["path"]
     return problem, "$"
-
-
-def _names_in(kind: Any) -> Iterator[str]:
-    """The field names of a type, and of all that it holds."""
-    if isinstance(kind, msgspec.inspect.StructType):
-        for field in kind.fields:
-            yield field.encode_name
-            yield from _names_in(field.type)
-    for held in (getattr(kind, "item_type", None), *getattr(kind, "types", ())):
-        if held is not None:
-            yield from _names_in(held)
-
-
-_FIELD_NAMES: Final = frozenset(
-    ("$", *(name for kind in (Envelope, *REQUESTS.values()) for name in _names_in(msgspec.inspect.type_info(kind))))
-)

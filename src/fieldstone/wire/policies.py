@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from fieldstone.compaction.retention import Policy
 from fieldstone.core.errors import InvalidPayload
+from fieldstone.wire.messages import told
 
 T = TypeVar("T")
 
@@ -35,4 +36,6 @@ def _converted(given: Any, kind: type[T]) -> T:
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
-        raise InvalidPayload(f"The policies are malformed: {error}.") from error
+        # Of a wrong name the decoder does not say which are right; all else it says better.
+        what = told(str(error), kind) if str(error).startswith("Invalid enum value") else str(error)
+        raise InvalidPayload(f"The policies are malformed: {what}.") from error

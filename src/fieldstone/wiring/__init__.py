@@ -2,7 +2,14 @@
 
 from fieldstone.wiring.access import open_access, opened_keys, opened_secrets
 from fieldstone.wiring.addresses import MEMORY, UnknownStore, is_url, store_path
-from fieldstone.wiring.fields import OtherField, open_door, open_field, open_local_field, open_remote
+from fieldstone.wiring.fields import (
+    OtherField,
+    open_door,
+    open_field,
+    open_local_field,
+    open_remote,
+    require_tenant,
+)
 from fieldstone.wiring.house import SERVER_PROGRAM, host_features, open_house, serve
 from fieldstone.wiring.logs import log_to_stderr
 from fieldstone.wiring.models import open_embedder, open_judge, open_summarizer
@@ -30,6 +37,7 @@ __all__ = (
     "open_summarizer",
     "opened_keys",
     "opened_secrets",
+    "require_tenant",
     "serve",
     "store_path",
 )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Final
 
-from fieldstone.settings import Settings, secrets_in
+from fieldstone.settings import SECRET_PREFIX, Settings, secrets_in
 from fieldstone.wiring.addresses import store_path
 
 if TYPE_CHECKING:
@@ -88,4 +88,15 @@ def given_secrets(settings: Settings) -> list[KnownSecret]:
     hooks = {f"fieldstone.webhooks.{at}": os.environ.get(hook.secret_env) for at, hook in enumerate(settings.webhooks)}
     given |= {name: value for name, value in hooks.items() if value}
     given |= secrets_in(os.environ)
+    short = [name for name, value in given.items() if check_value(value) is Weakness.TOO_SHORT]
+    for name in secrets_in(os.environ).keys() & short:
+        _warn_of_short(name)
     return [KnownSecret(*each) for each in given.items() if check_value(each[1]) is not Weakness.TOO_SHORT]
+
+
+def _warn_of_short(name: str) -> None:
+    """Whoever gave it counts on it, and it would be found nowhere."""
+    import structlog
+
+    why = "its value is shorter than a secret may be: it is not looked for"
+    structlog.get_logger("fieldstone.secrets").warning(why, variable=SECRET_PREFIX + name.upper())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from fieldstone.settings import BadSettings, Settings
 from fieldstone.wiring.access import given_secrets, open_access, open_vault
-from fieldstone.wiring.addresses import is_url
+from fieldstone.wiring.addresses import is_url, store_path
 from fieldstone.wiring.logs import log_to_stderr
 from fieldstone.wiring.models import client_tools, open_models
 from fieldstone.wiring.stores import open_planes, open_stores
@@ -83,6 +83,32 @@ async def _require_field(place: TenantPlace, settings: Settings) -> None:
         raise UnknownField(f"{settings.db} holds no field {settings.field!r}, but: {_listed(fields)}.")
     tenants = sorted({key.tenant for key in there})
     raise UnknownField(f"{settings.db} holds no tenant {settings.tenant!r}, but: {_listed(tenants)}.")
+
+
+def require_tenant(settings: Settings) -> None:
+    """The tenant has a field in the file, or a key to it: a secret of a mistyped one would protect nobody.
+
+    In a file that has no tenant yet, any may be the first.
+    """
+    from fieldstone.ports.store import UnknownField
+
+    there = _known_tenants(settings)
+    if there and settings.tenant not in there:
+        raise UnknownField(
+            f"{settings.db} holds no tenant {settings.tenant!r}, but: {_listed(sorted(there))}. Name one of them."
+        )
+
+
+def _known_tenants(settings: Settings) -> set[str]:
+    from fieldstone.backends.sqlite.store import tenants_in
+
+    access = open_access(settings)
+    try:
+        keys = access.keys()
+    finally:
+        access.close()
+    path = store_path(settings.db)
+    return {key.tenant for key in keys}.union(() if path is None else tenants_in(path))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -6,13 +6,14 @@ import asyncio
 import os
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from fieldstone.settings import BadSettings, Settings
 from fieldstone.wiring.access import open_access
-from fieldstone.wiring.addresses import store_path
+from fieldstone.wiring.addresses import is_url, store_path
 from fieldstone.wiring.fields import TenantPlace, field_options, open_tenant_field
 from fieldstone.wiring.models import open_models
 from fieldstone.wiring.stores import holder, open_planes, open_stores
@@ -188,6 +189,8 @@ def _open_tokens(settings: Settings, clock: Clock) -> JwtTokens | None:
         return None
     if find_spec("jwt") is None or find_spec("cryptography") is None:
         raise BadSettings("jwt_jwks needs an extra that is not installed: pip install 'fieldstone[jwt]'.")
+    if not is_url(settings.jwt_jwks) and not Path(settings.jwt_jwks).is_file():  # a mistyped one would let nobody in
+        raise BadSettings(f"jwt_jwks: there is no file {settings.jwt_jwks}.")
     from fieldstone.servers.auth.jwt import JwtRules, JwtTokens
 
     return JwtTokens(

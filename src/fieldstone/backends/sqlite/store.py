@@ -12,6 +12,7 @@ import apsw
 from fieldstone.backends.sqlite.cold import SqliteCold, SqliteColdFile
 from fieldstone.backends.sqlite.cold_units import ColdUnits, packed_row
 from fieldstone.backends.sqlite.cold_vectors import SqliteColdVectors
+from fieldstone.backends.sqlite.connection import open_reader
 from fieldstone.backends.sqlite.file import SqliteFile
 from fieldstone.backends.sqlite.gaps import Table, clear_pages
 from fieldstone.backends.sqlite.log import SQL, Span, SqliteContent, SqliteLog
@@ -35,6 +36,18 @@ LEAVING_UNITS: Final = 128  # in one transaction: about .5 ms in the event loop,
 READ_UNITS: Final = 128  # in one turn of the loop: about .4 ms
 
 T = TypeVar("T")
+
+
+def tenants_in(path: Path) -> Sequence[str]:
+    """Whose fields lie in a file, also while another process holds it."""
+    connection = open_reader(path)
+    try:
+        if not connection.table_exists(None, "streams"):  # an empty file: it becomes a store when it is first used
+            return ()
+        query = "SELECT DISTINCT tenant FROM streams WHERE name = ? ORDER BY tenant"
+        return [tenant for (tenant,) in connection.execute(query, (FIELD_STREAM,))]
+    finally:
+        connection.close()
 
 
 class SqliteStores:

@@ -63,7 +63,7 @@ async def read_json_within(scope: Scope, receive: Receive, kind: type[T], *, mos
     except RecursionError:
         raise InvalidPayload("The body is nested too deeply.") from None
     except ValidationError as error:
-        what = told(str(error)) if tells else "a field is missing, unknown, or of the wrong kind"
+        what = told(str(error), kind) if tells else "a field is missing, unknown, or of the wrong kind"
         raise InvalidPayload(f"The body is malformed: {what}.") from error
     except (DecodeError, UnicodeDecodeError) as error:
         raise InvalidPayload("The body is not valid JSON in UTF-8.") from error

@@ -13,6 +13,10 @@ from fieldstone.servers.http.body import drain, read_json
 from fieldstone.servers.http.entrance import Visit
 
 _MANAGE: Final = "manage keys"
+_OTHERS: Final = "An operator makes keys for their own tenant."
+_BY_THE_FILE: Final = (
+    "Whoever has the store's file makes them for any: `fieldstone keys create --tenant NAME --db STORE`."
+)
 
 
 class KeyOnce(Struct, frozen=True):
@@ -37,7 +41,7 @@ class KeyRoutes:
         wanted = await read_json(visit.scope, visit.receive, NewKey)
         visit.field.require(visit.caller, _MANAGE)
         if not visit.caller.is_local and wanted.tenant != visit.tenant:
-            visit.field.refuse(visit.caller, _MANAGE, Forbidden("An operator makes keys for their own tenant."))
+            visit.field.refuse(visit.caller, _MANAGE, Forbidden(_OTHERS, suggested_action=_BY_THE_FILE))
         return reply(_made(visit, lambda: self._keys.create(wanted, self._maker(visit))), 201)
 
     async def keys(self, visit: Visit) -> Answer:
