@@ -44,8 +44,9 @@ _events: Final = json.Decoder(StreamEvent)
 
 
 class PlanesSwept(Struct, frozen=True):
-    """How many of each were replaced. `names`: ids of streams and threads that hold a secret. They stay: what points
-    at them would point at nothing. Whoever asked deletes these streams and threads."""
+    """How many of each were replaced. `names`: ids of streams and threads, and readers' names, that hold a secret. They
+    stay: what points at them would point at nothing. Whoever asked deletes these streams and threads, and drops these
+    readers."""
 
     events: int
     snapshots: int
@@ -76,7 +77,7 @@ async def sweep_planes(streams: Streams) -> PlanesSwept:
     tools = _Tools(streams.store, await streams.harness(), await streams.beginnings())
     events = snapshots = messages = names = 0
     async for row in _all_streams(tools.store):
-        names += any(tools.harness.holds_secret([row.stream]))
+        names += await _count_names(tools, row.stream)
         snapshots += await _sweep_snapshots(tools, row.stream)
         events += await _sweep_stream(tools, row.stream)
         snapshots += await _sweep_snapshots(tools, row.stream)  # one that was taken meanwhile
@@ -86,6 +87,12 @@ async def sweep_planes(streams: Streams) -> PlanesSwept:
     streams.forget_texts()
     await streams.scour()  # always: a sweep that was cut off before it has nothing left to replace
     return PlanesSwept(events, snapshots, messages, names)
+
+
+async def _count_names(tools: _Tools, stream: str) -> int:
+    """The stream's, and those of its readers and holds."""
+    readers = await tools.store.read(lambda tables: tables.readers(stream))
+    return sum(offence is not None for offence in tools.harness.holds_secret([stream, *readers]))
 
 
 # --- events ----------------------------------------------------------------------------------------------------------
