@@ -6,6 +6,8 @@ import pytest
 from msgspec import json
 
 from fieldstone.core.streams import StreamEvent
+from fieldstone.core.transcripts import CanonicalMessage, ToolResultPart
+from fieldstone.planes.context.cleaning import Cleaner
 from fieldstone.planes.streams import Streams
 from fieldstone.planes.sweeping import PlanesSwept, sweep_planes
 from fieldstone.redact import Harness, shared_harness
@@ -68,6 +70,17 @@ async def test_a_secret_that_numbers_spell_is_not_stored_and_one_that_was_is_swe
     snapshot = await streams.snapshot(run.stream_id)
     assert snapshot is not None
     assert is_clean([appended, await streams.read(STREAM), snapshot, await scene.transcript.messages(THREAD)])
+
+
+@pytest.mark.parametrize("value", SPELLED.values(), ids=SPELLED)
+async def test_no_context_holds_a_secret_that_numbers_spell(value: Any) -> None:
+    result = ToolResultPart("c1", "search", {"found": [value], **HARMLESS})
+    message = CanonicalMessage("m1", None, "tool", (result,), "2026-01-31T08:00:00Z", {"note": value})
+    clean = await Cleaner(Learning(HARNESS)).clean(message)
+    assert is_clean(clean)
+    [part] = clean.parts
+    assert isinstance(part, ToolResultPart)
+    assert {**part.output, "found": []} == {"found": [], **HARMLESS}
 
 
 async def test_numbers_that_are_no_secret_stay_as_they_came(scene: Scene) -> None:

@@ -442,8 +442,8 @@ def _strings(value: Any, depth: int = 0) -> Iterator[str]:
         raise InvalidPayload("An event's payload is nested too deeply.")
     if isinstance(value, str):
         yield value
-    elif (spelled := _spelled(value)) is not None:
-        yield spelled
+    elif (spelling := spelled(value)) is not None:
+        yield spelling
     elif isinstance(value, dict):
         for name, each in value.items():
             if not isinstance(name, str):
@@ -457,7 +457,7 @@ def _strings(value: Any, depth: int = 0) -> Iterator[str]:
         raise InvalidPayload("An event's payload holds what JSON does not have.")
 
 
-def _spelled(value: Any) -> str | None:
+def spelled(value: Any) -> str | None:
     """What a number says, or a list of bytes, where that may be a secret: JSON has other ways to write it than text."""
     if isinstance(value, int | float):
         is_long = _is_finite(value) and abs(value) >= LONG_NUMBER and value == int(value)
@@ -482,9 +482,9 @@ def _with_words(event: StreamEvent, words: Sequence[CleanText]) -> StreamEvent:
 def _filled(value: Any, words: Iterator[str]) -> Any:
     if isinstance(value, str):
         return next(words)
-    if (spelled := _spelled(value)) is not None:
+    if (spelling := spelled(value)) is not None:
         word = next(words)
-        return value if word == spelled else word
+        return value if word == spelling else word
     if isinstance(value, dict):
         return {next(words): _filled(each, words) for each in value.values()}
     if isinstance(value, list | tuple):
