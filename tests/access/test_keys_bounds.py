@@ -1,6 +1,6 @@
 """An operator whose key is limited cannot make, over HTTP, a key without its limits."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 
 from fieldstone.core.events import AccessRefused
 from tests.access.tower import Holder, Tower, refused, tower
+from tests.redact.fakes import noise
 from tests.requirements import requirement
 from tests.servers.auth.tokens import DAY_MS
 
@@ -68,6 +69,20 @@ async def test_a_key_of_another_tenant_is_not_there_whatever_it_may(server: Towe
     answers = [await server.request(limited, "POST", f"/v1/keys/{key}/rotate") for key in (foreign.id, "key-0")]
     assert [refused(answer) for answer in answers] == [(404, "NOT_FOUND")] * 2
     assert answers[0].content == answers[1].content
+
+
+@pytest.mark.parametrize("disguise", [str, lambda text: text[::-1], lambda text: text.encode().hex()])
+async def test_a_key_for_an_agent_whose_id_holds_a_secret_is_not_made(
+    server: Tower, disguise: Callable[[str], str]
+) -> None:
+    """It would be listed with it, and lie beside the store."""
+    operator = await server.holder("acme", "ada", authority=10)
+    value = noise(24)
+    assert (await server.request(operator, "PUT", "/v1/secrets/known", {"value": value})).status_code == 204
+    before = await key_ids(server, operator)
+    wish = {"tenant": "acme", "authority": 4, "agents": ["ben", disguise(value)]}
+    assert (await server.request(operator, "POST", "/v1/keys", wish)).status_code == 422
+    assert await key_ids(server, operator) == before
 
 
 async def test_whoever_asked_for_more_goes_on_record(server: Tower, limited: Holder) -> None:

@@ -30,6 +30,14 @@ def test_without_json_stdout_stays_empty_and_the_sentence_goes_to_stderr() -> No
     assert invoke("secrets", "remove", "weak", *HERE).stderr == "weak is forgotten.\n"
 
 
+def test_a_value_that_is_given_as_an_argument_is_not_repeated() -> None:
+    record("Something")
+    told = invoke("secrets", "add", "db-password", given := value(), *HERE)
+    assert told.exit_code == 2
+    assert "standard input" in told.stderr
+    assert given not in told.output
+
+
 def test_through_a_server_it_is_the_same() -> None:
     record("Something")
     with served("team.db") as url:

@@ -1,15 +1,16 @@
 """Who registered or dropped a known secret, and when, is on record; the value is not."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from msgspec import structs
 
 from fieldstone.backends.memory.store import MemoryStore, Room
+from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.core.errors import Forbidden, InvalidPayload, NotFound, StorageFull
 from fieldstone.core.events import Entry, SecretChanged, SecretTexts, decode_texts
 from fieldstone.field.field import LocalField
-from fieldstone.field.secrets import SecretScope
+from fieldstone.field.secrets import Secrets, SecretScope
 from fieldstone.testing import KEY
 from tests.access.people import credential
 from tests.faults.test_forged_import import forged_line
@@ -81,6 +82,27 @@ async def test_what_is_refused_leaves_no_trace_of_a_change(field: LocalField) ->
         with pytest.raises(error):
             await attempt
     assert len(await changes(field)) == 1
+    assert [secret.id for secret in await field.secrets()] == ["known"]
+
+
+@pytest.mark.parametrize("disguise", [str.swapcase, lambda text: text[::-1], lambda text: text.encode().hex()])
+@pytest.mark.parametrize("whose", ["its own", "another"])
+@pytest.mark.parametrize("place", ["id", "user", "run"])
+async def test_an_id_or_a_scope_that_holds_a_secret_in_disguise_is_refused(
+    field: LocalField, disguise: Callable[[str], str], whose: str, place: str
+) -> None:
+    """They are listed, and stand in markers."""
+    await field.put_secret("known", known := noise(24))
+    value = noise(24)
+    told = disguise(value if whose == "its own" else known)
+    scopes = {"id": SecretScope(tenant=True), "user": SecretScope(user=told), "run": SecretScope(run=told)}
+    name, scope = told if place == "id" else "other", scopes[place]
+    with pytest.raises(InvalidPayload, match="holds a secret itself"):
+        await field.put_secret(name, value, scope)
+    beside_the_field = Secrets(MemoryVault())
+    beside_the_field.put("known", known, SecretScope(tenant=True))
+    with pytest.raises(InvalidPayload, match="holds a secret itself"):
+        beside_the_field.put(name, value, scope)
     assert [secret.id for secret in await field.secrets()] == ["known"]
 
 

@@ -13,6 +13,8 @@ from tests.mutate.plane_mutations import PLANES
 REDACTION: Final = "tests/protocol/test_redaction.py"
 SCRUBBING: Final = "tests/protocol/test_scrubbing.py"
 REGISTRY: Final = "tests/field/test_registry.py"
+TOLD_SECRET: Final = f"{REGISTRY}::test_an_id_or_a_scope_that_holds_a_secret_in_disguise_is_refused"
+KEY_AGENTS: Final = "tests/access/test_keys_bounds.py::test_a_key_for_an_agent_whose_id_holds_a_secret_is_not_made"
 SWEEP: Final = "tests/protocol/test_sweep.py"
 SPLIT: Final = "tests/protocol/test_split_secrets.py"
 SWEPT: Final = "tests/field/test_sweeping.py"
@@ -261,6 +263,62 @@ IDS: Final = (
         ", holder))",
         ", None if holder is None else self.texts()[1]))",
         (f"{REGISTRY}::test_a_name_that_looks_like_a_secret_is_rewritten_on_record",),
+    ),
+    Mutation(
+        "secret-tells-secret",
+        "the refusal of a known secret whose name or holder is another one in disguise",
+        "field/registry.py",
+        "        await self._refuse_told(secret)\n",
+        "",
+        (TOLD_SECRET,),
+    ),
+    Mutation(
+        "secret-tells-known",
+        "the search for known secrets in the name and the holder of another one",
+        "field/registry.py",
+        "(await self._cleaning.harness()).holds_secret([secret.id, secret.scope])",
+        "[]",
+        (TOLD_SECRET,),
+    ),
+    Mutation(
+        "secret-tells-itself",
+        "the refusal of a known secret whose name or holder is its own value in disguise",
+        "field/secrets.py",
+        "if known and Known(known)",
+        "if False and Known(known)",
+        (TOLD_SECRET,),
+    ),
+    Mutation(
+        "secret-told-own-value",
+        "the search for a known secret's own value in its name and holder",
+        "field/secrets.py",
+        "refuse_told(secret, [KnownSecret(secret_id, value)])",
+        "pass",
+        (TOLD_SECRET,),
+    ),
+    Mutation(
+        "secret-told-beside-the-field",
+        "the search for known secrets in the name and the holder of another one, without a field",
+        "field/secrets.py",
+        "refuse_told(secret, self.known())",
+        "pass",
+        (TOLD_SECRET,),
+    ),
+    Mutation(
+        "key-agents",
+        "the refusal of a key for an agent whose id is a secret",
+        "servers/http/keys.py",
+        "await _refuse_secrets(visit, wanted.agents or ())",
+        "pass",
+        (KEY_AGENTS,),
+    ),
+    Mutation(
+        "key-agent",
+        "the search for secrets in the agents of a key",
+        "servers/http/keys.py",
+        "await visit.field.scrubbed(agent) != agent",
+        "False",
+        (KEY_AGENTS,),
     ),
 )
 

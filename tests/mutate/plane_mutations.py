@@ -25,6 +25,11 @@ PAGES_SWEPT: Final = f"{SWEPT}::test_a_secret_over_many_pages_of_events_is_clear
 BOTH_HALVES: Final = f"{SWEPT}::test_a_secret_that_a_compaction_cut_in_two_is_cleared_from_both_halves"
 REASONING_SWEPT: Final = f"{PLANE}::test_a_late_secret_over_pieces_of_reasoning_is_swept_from_messages_and_snapshots"
 NAMES_TOLD: Final = f"{PLANE}::test_a_sweep_tells_how_many_names_hold_a_late_secret"
+SPELLED: Final = (
+    "tests/planes/test_spelled_secrets.py::test_a_secret_that_numbers_spell_is_not_stored_and_one_that_was_is_swept"
+)
+# In the source of a snapshot's sweep: what is cleaned.
+STATE: Final = '[_clean_message(tools, each) for each in (*state["messages"], *draft)], state["openCalls"]'
 KIND_SWEPT: Final = f"{PLANE}::test_a_late_secret_that_is_a_kind_of_event_is_swept"
 FIELD_SWEPT: Final = f"{PLANE}::test_a_sweep_of_the_field_clears_its_planes_too"
 MESSAGES_CLEAN: Final = f"{CONTEXTS}::test_what_comes_in_is_clean_before_the_model_or_a_summariser_sees_it"
@@ -201,6 +206,22 @@ STREAMS: Final = (
         (DIGEST,),
     ),
     Mutation(
+        "stream-numbers",
+        "the search for secrets that are numbers",
+        "planes/trails.py",
+        "return str(int(value)) if is_long else None",
+        "return None",
+        (SPELLED,),
+    ),
+    Mutation(
+        "stream-bytes",
+        "the search for secrets that are lists of bytes",
+        "planes/trails.py",
+        'return bytes(value).hex(" ") if is_bytes else None',
+        "return None",
+        (SPELLED,),
+    ),
+    Mutation(
         "stream-held",
         "the holding back of what may begin a secret",
         "planes/pages.py",
@@ -302,9 +323,23 @@ SWEEPING: Final = (
     _unswept(
         "stream-ids",
         "the search for late secrets in the ids of streams",
-        "any(tools.harness.holds_secret([row.stream]))",
-        "0",
+        "names += await _count_names(tools, row.stream)",
+        "pass",
         NAMES_TOLD,
+    ),
+    _unswept(
+        "names",
+        "the search for late secrets in names",
+        "tools.harness.holds_secret([stream, *readers])",
+        "[]",
+        NAMES_TOLD,
+    ),
+    _unswept(
+        "reader-names",
+        "the search for late secrets in the names of readers",
+        "[stream, *readers]",
+        "[stream]",
+        f"{PLANE}::test_a_reader_whose_name_is_a_late_secret_is_counted_and_can_be_dropped",
     ),
     _unswept(
         "thread-ids",
@@ -337,8 +372,8 @@ SWEEPING: Final = (
     _unswept(
         "snapshot",
         "the cleaning of a snapshot's state",
-        'clean = clean_values(tools.harness, {**state, "messages": messages, "draft": draft}, depth=-DEEPER)',
-        'clean = {**state, "messages": messages, "draft": draft}',
+        f"_clean_told(\n        tools, {STATE}\n    )",
+        STATE,
         STATES_SWEPT,
     ),
     _unswept(
@@ -351,22 +386,22 @@ SWEEPING: Final = (
     _unswept(
         "snapshot-reasoning",
         "the search for late secrets over pieces of reasoning in a snapshot's messages",
-        '[_clean_message(tools, each) for each in state["messages"]]',
-        'state["messages"]',
+        "_clean_message(tools, each) for each in (",
+        'each if each is not state["draft"] else _clean_message(tools, each) for each in (',
         REASONING_SWEPT,
     ),
     _unswept(
         "draft-reasoning",
         "the search for late secrets over pieces of reasoning in a snapshot's draft",
-        '_clean_message(tools, state["draft"])',
-        'state["draft"]',
+        "_clean_message(tools, each) for each in (",
+        'each if each is state["draft"] else _clean_message(tools, each) for each in (',
         REASONING_SWEPT,
     ),
     _unswept(
         "message-reasoning",
         "the search for late secrets over pieces of reasoning in messages",
-        "_clean_message(tools, message), depth",
-        "message, depth",
+        "_clean_message(tools, message)]",
+        "message]",
         REASONING_SWEPT,
     ),
     _unswept(
@@ -393,8 +428,15 @@ SWEEPING: Final = (
     _unswept(
         "values",
         "the cleaning of a stored message",
-        "clean = clean_values(tools.harness, _clean_message(tools, message), depth=-DEEPER)",
+        "[clean], _ = _clean_told(tools, [_clean_message(tools, message)])",
         "clean = _clean_message(tools, message)",
+        STATES_SWEPT,
+    ),
+    _unswept(
+        "told",
+        "the cleaning of what messages and states tell",
+        "clean_values(tools.harness, [told, list(calls), list(calls.values())], depth=-DEEPER)",
+        "told, list(calls), list(calls.values())",
         STATES_SWEPT,
     ),
     _unswept(

@@ -24,6 +24,7 @@ SCRUBBERS: Final = frozenset(
         *("scrub", "scrubbed", "_scrub", "_scrubbed", "Scrubbing"),
         *("_refuse_altered_names", "_refuse_secrets", "given_secrets"),
         *("clean_words", "clean_values", "_clean_snapshot", "_clean_bodies", "_clean_message", "_with_clean_kind"),
+        *("_clean_told", "_count_names", "refuse_told", "_refuse_told"),
         *("clean_text", "_without_secrets", "_scanned", "_refuse_names"),
     }
 )

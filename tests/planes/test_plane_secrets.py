@@ -218,6 +218,22 @@ async def test_a_sweep_tells_how_many_names_hold_a_late_secret(scene: Scene, thr
 
 
 @requirement("planes:secrets:sweep")
+async def test_a_reader_whose_name_is_a_late_secret_is_counted_and_can_be_dropped(scene: Scene) -> None:
+    learning = Learning()
+    streams = Streams(scene.store, learning, scene.clock)
+    await streams.append(STREAM, [delta("Fine.")])
+    await streams.set_reader(STREAM, KNOWN, 0)
+    await streams.set_reader(STREAM, "me", 0)
+    await streams.hold(STREAM, f"case {KNOWN}")
+    learning.harness = HARNESS
+    assert (await sweep_planes(streams)).names == 2
+    await streams.drop_reader(STREAM, KNOWN)
+    await streams.lift(STREAM, f"case {KNOWN}")
+    assert (await sweep_planes(streams)).names == 0
+    assert await streams.readers(STREAM) == {"me": 0}
+
+
+@requirement("planes:secrets:sweep")
 async def test_a_late_secret_in_a_snapshot_that_nobody_can_read_is_swept(scene: Scene) -> None:
     """Of another version, perhaps: its bytes lie in the file all the same."""
     learning = Learning()

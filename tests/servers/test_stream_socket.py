@@ -261,6 +261,16 @@ async def test_a_socket_whose_key_counts_no_more_is_closed() -> None:
         assert await wire.hear() == {"close": 1008}
 
 
+@requirement("planes:socket:gate")
+async def test_a_socket_whose_key_counts_no_more_begins_no_further_stream() -> None:
+    """It is not looked at before long, but who asks for more is looked at."""
+    async with wired(Times(look_s=60)) as (wire, streams):
+        await streams.append("s1", [delta("later")])
+        wire.is_known = False
+        wire.say(type="subscribe", streamId="s1")
+        assert await wire.hear() == {"close": 1008}
+
+
 @requirement("planes:socket:ping")
 async def test_who_answers_stays() -> None:
     async with wired(Times(ping_s=0.001, pong_s=10)) as (wire, _):

@@ -44,7 +44,7 @@ def of_tenant(function: Command) -> Command:
     return option(where_options(with_tenant))
 
 
-@command.command()
+@command.command(context_settings={"allow_extra_args": True})
 @click.argument("secret_id", metavar="ID")
 @click.option("--user", metavar="ID", help="It belongs to a user, and is dropped with them.")
 @click.option("--run", "run_id", metavar="ID", help="It belongs to a run, and is dropped with it.")
@@ -60,6 +60,8 @@ def add(secret_id: str, user: str | None, run_id: str | None, where: Where, as_j
       fieldstone secrets add db-password --db team.db < password.txt
       printf %s "$TOKEN" | fieldstone secrets add ci-token --run 4711 --url http://127.0.0.1:8420
     """
+    if click.get_current_context().args:  # click would repeat it, and stderr is kept in many a log
+        raise click.UsageError("The value is no argument: it is read from standard input.")
     if user is not None and run_id is not None:
         raise click.UsageError("--user and --run exclude each other.")
     value = _read_value()

@@ -147,7 +147,8 @@ class LocalField:
             self._recover,
             refuse_secrets=options.refuse_secrets,
         )
-        self._refusals, self._registry = Refusals(self._writer.leave, clock), Registry(secrets, self._writer.submit)
+        self._refusals = Refusals(self._writer.leave, clock)
+        self._registry = Registry(secrets, self._cleaning, self._writer.submit)
         self._detecting = Detecting(
             state,
             self._meanings,

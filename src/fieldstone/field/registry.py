@@ -6,21 +6,25 @@ from fieldstone.core.events import SecretChanged, SecretTexts
 from fieldstone.core.replies import Reply
 from fieldstone.core.text import CleanText
 from fieldstone.core.vocabulary import SecretChange, SecretHolder
+from fieldstone.field.cleaning import Cleaning
 from fieldstone.field.desk import Desk, Draft
-from fieldstone.field.secrets import Secrets, SecretScope
+from fieldstone.field.secrets import Secrets, SecretScope, told_secret
 from fieldstone.field.work import NO_ANSWER, Work
+from fieldstone.ports.vault import KeptSecret
 
 
 class Registry:
     """A change goes on record before it is made: what is acknowledged is always there to be found."""
 
-    def __init__(self, secrets: Secrets, submit: Callable[[Work], Awaitable[Reply]]) -> None:
+    def __init__(self, secrets: Secrets, cleaning: Cleaning, submit: Callable[[Work], Awaitable[Reply]]) -> None:
         self._secrets = secrets
+        self._cleaning = cleaning
         self._submit = submit
 
     async def put(self, secret_id: str, value: str, scope: SecretScope, credential: str | None) -> bool:
         """Whether the value is weak: then it is found in plain form only."""
         secret = self._secrets.checked(secret_id, value, scope)
+        await self._refuse_told(secret)
         await self._submit(Noting("registered", secret_id, scope, credential))
         return self._secrets.keep(secret)
 
@@ -28,6 +32,12 @@ class Registry:
         scope = self._secrets.scope(secret_id)
         await self._submit(Noting("dropped", secret_id, scope, credential))
         self._secrets.drop(secret_id)
+
+    async def _refuse_told(self, secret: KeptSecret) -> None:
+        """As `refuse_told`, with the harness that is there: to make one of thousands of secrets takes seconds."""
+        offences = (await self._cleaning.harness()).holds_secret([secret.id, secret.scope])
+        if any(known.id in offences for known in self._secrets.known()):
+            raise told_secret()
 
 
 class Noting:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from fieldstone.core.errors import InvalidPayload, NotFound
 from fieldstone.core.limits import MAX_ID_CHARS
 from fieldstone.ports.vault import KeptSecret, Vault
-from fieldstone.redact.known import KnownSecret
+from fieldstone.redact.known import Known, KnownSecret
 from fieldstone.redact.strength import VALUE_CHARACTERS_MIN, check_value
 
 MOST_CHARACTERS: Final = 16_384  # a private key of the larger kind fits
@@ -76,7 +76,9 @@ class Secrets:
 
     def put(self, secret_id: str, value: str, scope: SecretScope) -> bool:
         """Whether the value is weak: then it is found in plain form only."""
-        return self.keep(self.checked(secret_id, value, scope))
+        secret = self.checked(secret_id, value, scope)
+        refuse_told(secret, self.known())
+        return self.keep(secret)
 
     def checked(self, secret_id: str, value: str, scope: SecretScope) -> KeptSecret:
         """What can be kept. Raises `InvalidPayload`."""
@@ -86,10 +88,12 @@ class Secrets:
             raise InvalidPayload(f"A secret's value has {VALUE_CHARACTERS_MIN} to {MOST_CHARACTERS} characters.")
         told = f"{secret_id}\n{scope_name(scope)}".casefold()
         if any(one.casefold() in told for one in (value, *(each.value for each in self.known()))):
-            raise InvalidPayload("The id or the scope holds a secret itself.")
+            raise told_secret()
         if len(self.known()) >= MOST_SECRETS:
             raise InvalidPayload(f"There are {MOST_SECRETS} secrets already, which is the most.")
-        return KeptSecret(secret_id, scope_name(scope), value)
+        secret = KeptSecret(secret_id, scope_name(scope), value)
+        refuse_told(secret, [KnownSecret(secret_id, value)])
+        return secret
 
     def keep(self, secret: KeptSecret) -> bool:
         """Whether the value is weak."""
@@ -108,6 +112,16 @@ class Secrets:
     def drop(self, secret_id: str) -> None:
         if not self._vault.drop(secret_id):
             raise _unknown()
+
+
+def refuse_told(secret: KeptSecret, known: Sequence[KnownSecret]) -> None:
+    """Id and scope stand in lists and markers: a secret in disguise would come out with each of them."""
+    if known and Known(known).spans(f"{secret.id}\n{secret.scope}".encode()):
+        raise told_secret()
+
+
+def told_secret() -> InvalidPayload:
+    return InvalidPayload("The id or the scope holds a secret itself.")
 
 
 def _unknown() -> NotFound:

@@ -260,7 +260,8 @@ class Streams:
         await self.store.write(partial(_put_reader, stream, name, seq))
 
     async def drop_reader(self, stream: str, name: str) -> None:
-        self._check_reader(await self.harness(), stream, name)
+        """Also one whose name became known as a secret: so it is got rid of."""
+        self._check_reader_name(stream, name)
         await self.store.write(lambda tables: tables.drop_reader(stream, name))
 
     async def readers(self, stream: str) -> dict[str, int]:
@@ -278,11 +279,14 @@ class Streams:
         await self.store.write(lambda tables: tables.drop_reader(stream, f"{HOLD_PREFIX}{name}"))
 
     def _check_reader(self, harness: Harness, stream: str, name: str) -> None:
+        self._check_reader_name(stream, name)
+        self._refuse_secrets(harness, [stream, name])
+
+    def _check_reader_name(self, stream: str, name: str) -> None:
         check_name("The stream's id", stream)
         check_name("A reader's name", name)
         if name.startswith(HOLD_PREFIX):
             raise InvalidPayload(f"A reader's name does not begin with {HOLD_PREFIX!r}.")
-        self._refuse_secrets(harness, [stream, name])
 
     # --- compaction --------------------------------------------------------------------------------------------------
 

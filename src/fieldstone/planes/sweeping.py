@@ -44,8 +44,9 @@ _events: Final = json.Decoder(StreamEvent)
 
 
 class PlanesSwept(Struct, frozen=True):
-    """How many of each were replaced. `names`: ids of streams and threads that hold a secret. They stay: what points
-    at them would point at nothing. Whoever asked deletes these streams and threads."""
+    """How many of each were replaced. `names`: ids of streams and threads, and readers' names, that hold a secret. They
+    stay: what points at them would point at nothing. Whoever asked deletes these streams and threads, and drops these
+    readers."""
 
     events: int
     snapshots: int
@@ -76,7 +77,7 @@ async def sweep_planes(streams: Streams) -> PlanesSwept:
     tools = _Tools(streams.store, await streams.harness(), await streams.beginnings())
     events = snapshots = messages = names = 0
     async for row in _all_streams(tools.store):
-        names += any(tools.harness.holds_secret([row.stream]))
+        names += await _count_names(tools, row.stream)
         snapshots += await _sweep_snapshots(tools, row.stream)
         events += await _sweep_stream(tools, row.stream)
         snapshots += await _sweep_snapshots(tools, row.stream)  # one that was taken meanwhile
@@ -86,6 +87,12 @@ async def sweep_planes(streams: Streams) -> PlanesSwept:
     streams.forget_texts()
     await streams.scour()  # always: a sweep that was cut off before it has nothing left to replace
     return PlanesSwept(events, snapshots, messages, names)
+
+
+async def _count_names(tools: _Tools, stream: str) -> int:
+    """The stream's, and those of its readers and holds."""
+    readers = await tools.store.read(lambda tables: tables.readers(stream))
+    return sum(offence is not None for offence in tools.harness.holds_secret([stream, *readers]))
 
 
 # --- events ----------------------------------------------------------------------------------------------------------
@@ -197,9 +204,16 @@ def _clean_snapshot(tools: _Tools, row: StreamRow, snapshot: SnapshotRow) -> Sna
         holds = any(tools.harness.holds_secret([snapshot.state.decode(errors="replace")]))
         return snapshot._replace(state_version=KEPT_PLACE_VERSION, checksum=b"", state=b"") if holds else None
     state: dict[str, Any] = json.decode(snapshot.state)
-    messages = [_clean_message(tools, each) for each in state["messages"]]
-    draft = None if state["draft"] is None else _clean_message(tools, state["draft"])
-    clean = clean_values(tools.harness, {**state, "messages": messages, "draft": draft}, depth=-DEEPER)
+    draft = [] if state["draft"] is None else [state["draft"]]
+    messages, calls = _clean_told(
+        tools, [_clean_message(tools, each) for each in (*state["messages"], *draft)], state["openCalls"]
+    )
+    clean = {
+        **state,
+        "messages": messages[: len(state["messages"])],
+        "draft": messages[-1] if draft else None,
+        "openCalls": calls,
+    }
     if clean == state:
         return None
     going_on = go_on_from(decode_state(_encoder.encode(clean)), snapshot.last_seq)
@@ -229,10 +243,40 @@ def _clean_bodies(tools: _Tools, page: Mapping[int, bytes]) -> dict[int, bytes]:
     changed: dict[int, bytes] = {}
     for place, body in page.items():
         message: dict[str, Any] = json.decode(body)
-        clean = clean_values(tools.harness, _clean_message(tools, message), depth=-DEEPER)
+        [clean], _ = _clean_told(tools, [_clean_message(tools, message)])
         if clean != message:
             changed[place] = _encoder.encode(clean)
     return changed
+
+
+def _clean_told(
+    tools: _Tools, messages: Sequence[dict[str, Any]], calls: Mapping[str, str] = {}
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """The messages and open calls with all clean that their run told. Names of fields, ids, times, roles and types are
+    the Field's own: where one of them is somebody's secret, too, the message could not be read any more without it."""
+    told = [
+        [[[part[name] for name in _told_in(part)] for part in each["parts"]], list(each["metadata"].values())]
+        for each in messages
+    ]
+    clean, names, tools_called = clean_values(tools.harness, [told, list(calls), list(calls.values())], depth=-DEEPER)
+    return [_retold(each, *now) for each, now in zip(messages, clean, strict=True)], dict(
+        zip(names, tools_called, strict=True)
+    )
+
+
+def _retold(message: dict[str, Any], parts: Sequence[Sequence[Any]], metadata: Sequence[Any]) -> dict[str, Any]:
+    return {
+        **message,
+        "parts": [
+            {**part, **dict(zip(_told_in(part), now, strict=True))}
+            for part, now in zip(message["parts"], parts, strict=True)
+        ],
+        "metadata": dict(zip(message["metadata"], metadata, strict=True)),
+    }
+
+
+def _told_in(part: Mapping[str, Any]) -> list[str]:
+    return [name for name in part if name != "type"]
 
 
 def _clean_message(tools: _Tools, message: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from fieldstone.core.streams import REASONING, STEP_FINISHED, TEXT_DELTA, TOOL_R
 from fieldstone.core.text import CleanText
 from fieldstone.redact import Harness
 from fieldstone.redact.openings import TOKEN, Literals, goes_on, opening
+from fieldstone.redact.strength import VALUE_CHARACTERS_MIN
 
 ENDS_TEXTS: Final = frozenset((STEP_FINISHED, TOOL_RESULT, USER_MESSAGE))
 DELTAS: Final = {TEXT_DELTA: "delta", REASONING: "text"}  # the kinds that stream a text, and where it stands
@@ -33,6 +34,9 @@ RAW_CHARACTERS_MAX: Final = 64 * 1024
 # What announces a secret stands so close before it.
 CONTEXT_CHARACTERS: Final = 256
 DEPTH_MAX: Final = 64
+# A number with fewer digits, and a list with fewer bytes, is too short for a secret.
+LONG_NUMBER: Final = 10 ** (VALUE_CHARACTERS_MIN - 1)
+BYTE_MAX: Final = 255
 
 # Those that touch stand for one region: where in it one secret ends and the next begins is not told.
 _MARKERS: Final = re.compile(r"(?:\[REDACTED:[^\[\]<>\r\n]{1,200}?\])+")
@@ -426,11 +430,13 @@ def _beside_text(event: StreamEvent) -> dict[str, Any]:
 
 
 def _strings(value: Any, depth: int = 0) -> Iterator[str]:
-    """Every string of a payload, names too, in order."""
+    """Every string of a payload, names and what numbers spell too, in order."""
     if depth > DEPTH_MAX:
         raise InvalidPayload("An event's payload is nested too deeply.")
     if isinstance(value, str):
         yield value
+    elif (spelling := spelled(value)) is not None:
+        yield spelling
     elif isinstance(value, dict):
         for name, each in value.items():
             if not isinstance(name, str):
@@ -442,6 +448,17 @@ def _strings(value: Any, depth: int = 0) -> Iterator[str]:
             yield from _strings(each, depth + 1)
     elif (value is not None and not isinstance(value, bool | int | float)) or not _is_finite(value):
         raise InvalidPayload("An event's payload holds what JSON does not have.")
+
+
+def spelled(value: Any) -> str | None:
+    """What a number says, or a list of bytes, where that may be a secret: JSON has other ways to write it than text."""
+    if isinstance(value, int | float):
+        is_long = _is_finite(value) and abs(value) >= LONG_NUMBER and value == int(value)
+        return str(int(value)) if is_long else None
+    if isinstance(value, list | tuple) and len(value) >= VALUE_CHARACTERS_MIN:
+        is_bytes = all(type(each) is int and 0 <= each <= BYTE_MAX for each in value)
+        return bytes(value).hex(" ") if is_bytes else None
+    return None
 
 
 def _is_finite(value: Any) -> bool:
@@ -458,6 +475,9 @@ def _with_words(event: StreamEvent, words: Sequence[CleanText]) -> StreamEvent:
 def _filled(value: Any, words: Iterator[str]) -> Any:
     if isinstance(value, str):
         return next(words)
+    if (spelling := spelled(value)) is not None:
+        word = next(words)
+        return value if word == spelling else word
     if isinstance(value, dict):
         return {next(words): _filled(each, words) for each in value.values()}
     if isinstance(value, list | tuple):

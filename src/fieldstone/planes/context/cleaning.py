@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from fieldstone.core.errors import InvalidPayload, SecretLeakage
 from fieldstone.core.transcripts import AnyPart, CanonicalMessage, ToolCallPart, ToolResultPart
 from fieldstone.planes.context.shapes import PARTS
+from fieldstone.planes.trails import spelled
 from fieldstone.redact import Harness, Trail
 
 SCANNED_ON_THE_SPOT_CHARS: Final = 20_000  # less than a millisecond; more is for a thread
@@ -91,6 +92,8 @@ def _texts(value: Any) -> Iterator[str]:
     """In the order in which `_put_back` asks for them."""
     if isinstance(value, str):
         yield value
+    elif (spelling := spelled(value)) is not None:
+        yield spelling
     elif isinstance(value, dict):
         for key, each in value.items():
             yield key
@@ -103,6 +106,9 @@ def _texts(value: Any) -> Iterator[str]:
 def _put_back(value: Any, texts: Iterator[str]) -> Any:
     if isinstance(value, str):
         return next(texts)
+    if (spelling := spelled(value)) is not None:
+        text = next(texts)
+        return value if text == spelling else text
     if isinstance(value, dict):
         return {next(texts): _put_back(each, texts) for each in value.values()}
     if isinstance(value, list | tuple):

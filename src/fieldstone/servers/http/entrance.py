@@ -1,6 +1,7 @@
 """Who comes in, and to which field: every request is identified, counted, and led to its tenant's field."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, NamedTuple
 
 import structlog
@@ -14,11 +15,17 @@ from fieldstone.ports.world import Clock
 from fieldstone.servers.auth.credentials import Credentials
 from fieldstone.servers.auth.keys import Granted
 from fieldstone.servers.auth.limits import Limits
+from fieldstone.servers.http.body import ClientGone
 from fieldstone.servers.tenants import Tenants
 
+LOOK_S: Final = 0.5  # how soon a long answer sees that its credential counts no more; to look at each piece is too dear
 KNOCKS_TOLD_MS: Final = 60_000  # requests without a valid credential are counted, and told at most this often
 
 logger = structlog.get_logger("fieldstone.entrance")
+
+
+class CredentialGone(ClientGone):
+    """Revoked while the answer was on its way: it is cut off, so that nobody takes it for whole."""
 
 
 class Visit(NamedTuple):
@@ -31,6 +38,7 @@ class Visit(NamedTuple):
     tenant: str
     tenants: Tenants
     charge: Callable[[Caller, int], None]
+    still_known: Callable[[Scope], Awaitable[bool]] | None = None  # None: for as long as it takes
 
     def holds(self, requests: int) -> None:
         """It turned out to be so many requests in one: they count as such."""
@@ -38,9 +46,15 @@ class Visit(NamedTuple):
             self.charge(self.caller, requests - 1)
 
     async def held(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """A stream that outlives the handler. The field stays open until its end."""
+        """A stream that outlives the handler. The field stays open until its end, or that of the credential."""
+        loop = asyncio.get_running_loop()
+        look_at = loop.time() + LOOK_S
         async with self.tenants.visit(self.tenant):
             async for piece in pieces:
+                if self.still_known is not None and loop.time() >= look_at:
+                    if not await self.still_known(self.scope):
+                        raise CredentialGone
+                    look_at = loop.time() + LOOK_S
                 yield piece
 
 
@@ -81,7 +95,7 @@ class Entrance:
         return True
 
     def visit(self, granted: Granted, scope: Scope, receive: Receive, field: LocalField) -> Visit:
-        return Visit(scope, receive, field, granted.caller, granted.tenant, self.tenants, self._count)
+        return Visit(scope, receive, field, granted.caller, granted.tenant, self.tenants, self._count, self.still_knows)
 
     def scrub(self, text: str) -> str:
         """A text for the server's own log, without what any tenant calls a secret."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from fieldstone.core.errors import Forbidden
+from fieldstone.core.errors import Forbidden, SecretLeakage
 from fieldstone.servers.auth.bounds import Maker
 from fieldstone.servers.auth.keys import Keys, ListedKey, MadeKey, NewKey
 from fieldstone.servers.http.answers import Answer, done, reply
@@ -42,6 +42,7 @@ class KeyRoutes:
         visit.field.require(visit.caller, _MANAGE)
         if not visit.caller.is_local and wanted.tenant != visit.tenant:
             visit.field.refuse(visit.caller, _MANAGE, Forbidden(_OTHERS, suggested_action=_BY_THE_FILE))
+        await _refuse_secrets(visit, wanted.agents or ())
         return reply(_made(visit, lambda: self._keys.create(wanted, self._maker(visit))), 201)
 
     async def keys(self, visit: Visit) -> Answer:
@@ -70,6 +71,13 @@ def _made(visit: Visit, make: Callable[[], MadeKey]) -> KeyOnce:
         return KeyOnce(*make())
     except Forbidden as refused:
         visit.field.refuse(visit.caller, _MANAGE, refused)
+
+
+async def _refuse_secrets(visit: Visit, agents: Sequence[str]) -> None:
+    """Keys are listed with their agents, and lie beside the store. No agent registers with such an id."""
+    for agent in agents:
+        if await visit.field.scrubbed(agent) != agent:
+            raise SecretLeakage
 
 
 def _whose(visit: Visit) -> str | None:

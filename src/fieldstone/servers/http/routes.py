@@ -163,7 +163,7 @@ INSPECTION_ROUTES: Final = (
         "create_key",
         "Make a key. It is shown this once.",
         KeyOnce,
-        (400, 413, 507),
+        (400, 413, 422, 507),
         NewKey,
         201,
     ),

@@ -188,6 +188,8 @@ class StreamSocket:
             await self._tell(invalid(f"A socket has at most {SUBSCRIPTIONS_MAX} subscriptions."))
         elif not 0 <= after <= MAX_SEQ:
             await self._tell(invalid("afterSeq is a seq from 0."))
+        elif not await self._still_known(self._visit.scope):  # `_look` comes too late for what is asked only now
+            self._close(POLICY)
         else:
             overflow = partial(self._overflow, stream)
             try:

@@ -96,7 +96,7 @@ STREAM_ROUTES: Final = (
         "/v1/streams/{id}/readers/{name}",
         "drop_reader",
         "Forget a reader's cursor.",
-        refusals=(400, 413, 422, 507),
+        refusals=(400, 413, 507),
         status=204,
     ),
 )
