@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fieldstone.core.events import AccessRefused
+from fieldstone.retrieval.reading import timestamp
 from tests.access.tower import Holder, Tower, refused, tower
 from tests.redact.fakes import noise
 from tests.requirements import requirement
@@ -57,6 +58,17 @@ async def test_a_limited_key_rotates_itself_and_what_may_less_but_not_what_may_m
     assert server.house.keys.caller(more.key).caller.credential == more.id
     assert (await server.request(limited, "POST", f"/v1/keys/{less.id}/rotate")).status_code == 200
     assert (await server.request(limited, "POST", f"/v1/keys/{limited.key_id}/rotate")).status_code == 200
+
+
+async def test_a_limited_key_gives_no_later_end_than_its_own(server: Tower, limited: Holder) -> None:
+    own_end_ms = server.house.keys._clock.now_ms() + DAY_MS
+    less = server.make_key("acme", authority=2, expires_ms=own_end_ms - DAY_MS // 2, **LIMITS)
+    for later_ms, expected in ((DAY_MS, 403), (-DAY_MS // 4, 200)):
+        end = {"expires": timestamp(own_end_ms + later_ms)}
+        answer = await server.request(limited, "POST", f"/v1/keys/{less.id}/rotate", end)
+        assert answer.status_code == expected, answer.text
+    unknown = await server.request(limited, "POST", f"/v1/keys/{less.id}/rotate", {"expiry": "30d"})
+    assert refused(unknown) == (400, "INVALID_PAYLOAD")
 
 
 async def test_a_limited_key_revokes_any_of_its_tenant(server: Tower, limited: Holder) -> None:

@@ -132,6 +132,16 @@ def test_an_expired_key_is_listed_as_such(monkeypatch: pytest.MonkeyPatch) -> No
     assert [found["status"] for found in listed()] == ["expired"]
 
 
+def test_an_expired_key_is_rotated_with_a_new_end_and_not_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = answer("keys", "create", "--tenant", "acme", "--expires", "2030-01-01", *STORE)
+    monkeypatch.setattr("fieldstone.backends.system.SystemClock.now_ms", lambda _: 4_102_444_800_000)  # 2100
+    told = refused("keys", "rotate", made["id"], *STORE)
+    assert "error INVALID_TRANSITION: The key is expired." in told
+    assert "keys rotate ID --expires 30d" in told
+    assert answer("keys", "rotate", made["id"], "--expires", "2100-02-01", *STORE)["id"] == made["id"]
+    assert [(found["status"], found["expires_at"][:10]) for found in listed()] == [("active", "2100-02-01")]
+
+
 def test_a_rotated_key_keeps_its_id_and_a_revoked_one_is_not_rotated() -> None:
     made = answer("keys", "create", "--tenant", "acme", *STORE)
     rotated = answer("keys", "rotate", made["id"], *STORE)
@@ -201,7 +211,8 @@ def test_through_a_server_an_operators_key_does_the_same() -> None:
         found = answer("keys", "list", *there, env=env)["keys"]
         assert found == listed()
         assert [key["id"] for key in found] == [operator["id"], made["id"]]
-        rotated = answer("keys", "rotate", made["id"], *there, env=env)
+        rotated = answer("keys", "rotate", made["id"], "--expires", "2099-02-28", *there, env=env)
+        assert listed()[-1]["expires_at"].startswith("2099-02-28")
         assert [ask(url, made["key"]), ask(url, rotated["key"])] == [401, 200]
         assert done("keys", "revoke", made["id"], *there, env=env) == f"{made['id']} is revoked.\n"
         assert ask(url, rotated["key"]) == 401

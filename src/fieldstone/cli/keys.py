@@ -150,19 +150,22 @@ def revoke(where: Where, as_json: bool, key_id: str) -> None:
 
 @command.command()
 @click.argument("key_id", metavar="ID")
+@click.option("--expires", type=moment, metavar="WHEN", help="Its new end: 30d, 12h, or a date. Else it stays.")
 @json_option
 @where_options
-def rotate(where: Where, as_json: bool, key_id: str) -> None:
+def rotate(where: Where, as_json: bool, key_id: str, expires: datetime | None) -> None:
     """Give a key a new secret, and show it this once.
 
-    Its id stays, and its agents stay bound to it. The old secret stops at once.
+    Its id stays, and its agents stay bound to it. The old secret stops at once. With --expires one that has expired
+    opens again; one that was revoked never does.
 
     \b
-    Example:
+    Examples:
       fieldstone keys rotate key-0123456789abcdef --db team.db
+      fieldstone keys rotate key-0123456789abcdef --expires 30d --db team.db
     """
     with _opened(where) as keys:
-        made = keys.rotate(key_id)
+        made = keys.rotate(key_id, expires=expires)
     _print_made(made, as_json)
 
 
@@ -224,8 +227,9 @@ class RemoteKeys:
     def revoke(self, key_id: str) -> None:
         self._ask("DELETE", f"/v1/keys/{quote(key_id, safe='')}", None)
 
-    def rotate(self, key_id: str) -> "MadeKey":
-        return self._made("POST", f"/v1/keys/{quote(key_id, safe='')}/rotate")
+    def rotate(self, key_id: str, *, expires: datetime | None = None) -> "MadeKey":
+        renewal = {} if expires is None else {"expires": expires}
+        return self._made("POST", f"/v1/keys/{quote(key_id, safe='')}/rotate", content=json.encode(renewal))
 
     def _made(self, method: str, path: str, **how: Any) -> "MadeKey":
         found: _Made = self._ask(method, path, _Made, **how)

@@ -5,7 +5,7 @@ import math
 import re
 import string
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -189,6 +189,32 @@ def test_what_is_revoked_or_expired_is_not_rotated_back_to_life(keys: Keys, cloc
         with pytest.raises(InvalidTransition, match=why):
             keys.rotate(key_id)
     assert sorted(statuses(keys)) == ["expired", "revoked"]
+
+
+def test_with_a_new_end_an_expired_key_opens_again_and_a_revoked_one_does_not(keys: Keys, clock: ManualClock) -> None:
+    expired = make(keys, "acme", agents=["ada"], expires_ms=clock.now_ms() + 1)
+    before = keys.caller(expired.key)
+    revoked = make(keys, "acme").id
+    keys.revoke(revoked)
+    clock.advance(1)
+    end = datetime.fromtimestamp((clock.now_ms() + DAY_MS) / 1e3, UTC)
+    renewed = keys.rotate(expired.id, expires=end)
+    assert renewed.id == expired.id
+    assert keys.caller(renewed.key) == before
+    with pytest.raises(InvalidTransition, match="revoked"):
+        keys.rotate(revoked, expires=end)
+    clock.advance(DAY_MS)
+    with pytest.raises(Unauthenticated):
+        keys.caller(renewed.key)
+
+
+def test_a_new_end_in_the_past_renews_nothing(keys: Keys, clock: ManualClock) -> None:
+    key_id, key = make(keys, "acme")
+    end = datetime.fromtimestamp((clock.now_ms() + 1_000) / 1e3, UTC)
+    clock.advance(DAY_MS)
+    with pytest.raises(InvalidPayload, match="expires must be in the future"):
+        keys.rotate(key_id, expires=end)
+    assert keys.caller(key).tenant == "acme"
 
 
 def test_revoking_twice_is_no_error_and_keeps_the_first_time(

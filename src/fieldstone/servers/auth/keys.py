@@ -34,6 +34,11 @@ _BY_OTHERS: Final = "by an operator whose key has no such limit, or on the serve
 
 KeyStatus = Literal["active", "expired", "revoked"]
 
+_INSTEAD: Final[dict[KeyStatus, str]] = {
+    "expired": "Give it a new end as you rotate it (`expires`; `keys rotate ID --expires 30d`), or create a new key.",
+    "revoked": "Create a new key: what was revoked never opens again.",
+}
+
 _TOKEN: Final = re.compile(r"fsk_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 
 
@@ -42,6 +47,12 @@ class MadeKey(NamedTuple):
 
     id: str
     key: str
+
+
+class Renewal(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What changes of a key when it is rotated."""
+
+    expires: Annotated[datetime, Meta(tz=True)] | None = None  # None: as before
 
 
 class NewKey(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -101,11 +112,11 @@ class Keys:
             salt=salt,
             digest=digest,
             created_ms=self._clock.now_ms(),
-            expires_ms=None if new.expires is None else int(new.expires.timestamp() * 1_000),
+            expires_ms=None if new.expires is None else _ms(new.expires),
             rate_per_second=new.rate_per_second,
             quota_units=new.quota_units,
         )
-        _check(record)
+        _check(record, record.created_ms)
         if excess := self._excess(record, maker):
             raise Forbidden(
                 f"A key makes no key that may more than itself: {excess.field} must be {excess.must}.",
@@ -127,15 +138,21 @@ class Keys:
         if record.revoked_ms is None:
             self._store.put_key(replace(record, revoked_ms=self._clock.now_ms()))
 
-    def rotate(self, key_id: str, tenant: str | None = None, maker: Maker = _OPERATOR) -> MadeKey:
+    def rotate(
+        self, key_id: str, tenant: str | None = None, maker: Maker = _OPERATOR, *, expires: datetime | None = None
+    ) -> MadeKey:
         """The same id with a new secret, so that agents bound to the key stay bound. The old secret stops at once.
+        `expires` is its new end; without one the old one stays.
 
         Whoever rotates a key has it then: so one that grants more than they have is refused (`Forbidden`).
         """
-        record = self._find(key_id, tenant)
-        status = _status(record, self._clock.now_ms())
+        record, now_ms = self._find(key_id, tenant), self._clock.now_ms()
+        if expires is not None:
+            record = replace(record, expires_ms=_ms(expires))
+            _check(record, now_ms)
+        status = _status(record, now_ms)
         if status != "active":
-            raise InvalidTransition(f"The key is {status}.", suggested_action="Create a new key.")
+            raise InvalidTransition(f"The key is {status}.", suggested_action=_INSTEAD[status])
         if excess := self._excess(record, maker):
             raise Forbidden(
                 f"A key rotates no key that may more than itself: its {excess.field} would have to be {excess.must}.",
@@ -181,6 +198,10 @@ class Keys:
         if found is None or tenant not in (None, found.record.tenant):
             raise NotFound("There is no such key.", suggested_action="List the keys.")
         return found.record
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1_000)
 
 
 def is_name(text: str) -> bool:
@@ -241,7 +262,7 @@ def _listed(record: KeyRecord, now_ms: int) -> ListedKey:
     )
 
 
-def _check(new: KeyRecord) -> None:
+def _check(new: KeyRecord, now_ms: int) -> None:
     if not is_name(new.tenant):
         raise InvalidPayload(f"tenant must be a name of 1 to {MAX_ID_CHARS} characters that can be seen.")
     if not 0 <= new.authority <= MAX_AUTHORITY:
@@ -250,7 +271,7 @@ def _check(new: KeyRecord) -> None:
         raise InvalidPayload(f"agents must name 1 to {MAX_KEY_AGENTS} agents; leave it out for any.")
     if not all(map(is_name, new.agents or ())):
         raise InvalidPayload(f"agents must be names of 1 to {MAX_ID_CHARS} characters that can be seen.")
-    if new.expires_ms is not None and not new.created_ms < new.expires_ms <= LATEST_MS:
+    if new.expires_ms is not None and not now_ms < new.expires_ms <= LATEST_MS:
         raise InvalidPayload("expires must be in the future, and before the year 10000.")
     if new.rate_per_second is not None and not 0 < new.rate_per_second < math.inf:
         raise InvalidPayload("rate_per_second must be a number above 0.")

@@ -55,9 +55,18 @@ async def read_json(scope: Scope, receive: Receive, kind: type[T]) -> T:
     return await read_json_within(scope, receive, kind, most_bytes=SMALL_BYTES)
 
 
+async def read_optional_json(scope: Scope, receive: Receive, kind: type[T]) -> T:
+    """A body in which nothing has to be said need not be there."""
+    body = await read_body(scope, receive, most_bytes=SMALL_BYTES)
+    return _decoded(body or b"{}", kind, tells=True)
+
+
 async def read_json_within(scope: Scope, receive: Receive, kind: type[T], *, most_bytes: int, tells: bool = True) -> T:
     """`tells`: what is wrong, which may repeat the name of a field."""
-    body = await read_body(scope, receive, most_bytes=most_bytes)
+    return _decoded(await read_body(scope, receive, most_bytes=most_bytes), kind, tells=tells)
+
+
+def _decoded(body: bytes, kind: type[T], *, tells: bool) -> T:
     try:
         return json.decode(body, type=kind)
     except RecursionError:

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from fieldstone.core.errors import Forbidden, SecretLeakage
 from fieldstone.servers.auth.bounds import Maker
-from fieldstone.servers.auth.keys import Keys, ListedKey, MadeKey, NewKey
+from fieldstone.servers.auth.keys import Keys, ListedKey, MadeKey, NewKey, Renewal
 from fieldstone.servers.http.answers import Answer, done, reply
-from fieldstone.servers.http.body import drain, read_json
+from fieldstone.servers.http.body import drain, read_json, read_optional_json
 from fieldstone.servers.http.entrance import Visit
 
 _MANAGE: Final = "manage keys"
@@ -50,10 +50,10 @@ class KeyRoutes:
         return reply(KeyList(self._keys.list(_whose(visit))))
 
     async def rotate_key(self, visit: Visit) -> Answer:
-        await drain(visit.receive)
+        wanted = await read_optional_json(visit.scope, visit.receive, Renewal)
         visit.field.require(visit.caller, _MANAGE)
-        key_id = visit.scope["path_params"]["id"]
-        return reply(_made(visit, lambda: self._keys.rotate(key_id, _whose(visit), self._maker(visit))))
+        key_id, maker = visit.scope["path_params"]["id"], self._maker(visit)
+        return reply(_made(visit, lambda: self._keys.rotate(key_id, _whose(visit), maker, expires=wanted.expires)))
 
     async def revoke_key(self, visit: Visit) -> Answer:
         await drain(visit.receive)

@@ -59,6 +59,7 @@ REFUSALS: Final = {
 }
 OF_EVERY_ROUTE: Final = (401, 403, 429, 500, 503)
 OF_A_QUERY: Final = 400  # what a route does not know behind the question mark, it refuses
+OPTIONAL_BODIES: Final = {"rotate_key", *thread_routes.OPTIONAL_BODIES}
 EXAMPLES: Final[dict[str, Schema]] = {
     **thread_routes.EXAMPLES,
     "put_memory": {"content": "The user prefers short answers.", "tags": ["preference"]},
@@ -77,6 +78,7 @@ EXAMPLES: Final[dict[str, Schema]] = {
         ]
     },
     "create_key": {"tenant": "local", "authority": 4, "agents": ["ada"], "expires": "2030-01-31T12:00:00Z"},
+    "rotate_key": {"expires": "2030-01-31T12:00:00Z"},
 }
 QUERY_FIELDS: Final[dict[str, Schema]] = {
     "limit": {"type": "integer", "minimum": 0},
@@ -246,7 +248,7 @@ def _inspection(route: InspectionRoute) -> Schema:
         described["requestBody"] = {"required": False, "content": {"application/jsonl": {"schema": lines}}}
     if route.body is not None:
         body = _json_body(_of_type(route.body), EXAMPLES[route.name])
-        described["requestBody"] = body | {"required": route.name not in thread_routes.OPTIONAL_BODIES}
+        described["requestBody"] = body | {"required": route.name not in OPTIONAL_BODIES}
     if route.status == 204:
         done: Schema = {"description": "Done."}
     elif route.name == "compaction_events" or route.name in thread_routes.EVENT_STREAMS:

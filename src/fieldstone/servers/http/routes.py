@@ -12,7 +12,7 @@ from fieldstone.field.field import LogPage
 from fieldstone.field.sweep import Swept
 from fieldstone.field.transfer import Imported
 from fieldstone.profiles.openwop.adapter import MemoryEntry, MemoryList
-from fieldstone.servers.auth.keys import NewKey
+from fieldstone.servers.auth.keys import NewKey, Renewal
 from fieldstone.servers.http.compactions import Restore, Restored
 from fieldstone.servers.http.events import Events
 from fieldstone.servers.http.inspect import Agents, Conflicts, Views
@@ -174,9 +174,10 @@ INSPECTION_ROUTES: Final = (
         "POST",
         "/v1/keys/{id}/rotate",
         "rotate_key",
-        "A new secret under the same id; the old one stops at once.",
+        "A new secret under the same id, and a new end if one is given; the old secret stops at once.",
         KeyOnce,
-        (404, 409, 413, 507),
+        (400, 404, 409, 413, 507),
+        Renewal,
     ),
 )
 

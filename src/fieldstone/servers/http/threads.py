@@ -1,10 +1,9 @@
 """Threads over HTTP: runs that are streamed and committed, transcripts with their branches, and reconciling."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, TypeVar, get_args
+from typing import Annotated, Any, Final, get_args
 
 from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType, ValidationError, json
-from starlette.types import Message
 
 from fieldstone.core.errors import InvalidPayload
 from fieldstone.core.limits import MAX_EPOCH
@@ -16,7 +15,7 @@ from fieldstone.planes.findings import FINDING_TYPES, FindingType
 from fieldstone.planes.reconcile import STALE_MS
 from fieldstone.planes.retention import RetainedStream, StreamRetention
 from fieldstone.servers.http.answers import Answer, reply
-from fieldstone.servers.http.body import SMALL_BYTES, drain, read_body, read_json, read_json_within
+from fieldstone.servers.http.body import drain, read_json, read_json_within, read_optional_json
 from fieldstone.servers.http.entrance import Visit
 from fieldstone.servers.http.query import number_in, optional_number, query_of
 from fieldstone.servers.http.streams import APPEND_BYTES, Append
@@ -25,7 +24,6 @@ _BRANCHES: Final[tuple[Branch, ...]] = get_args(Branch)
 _FLAGS: Final = {"true": True, "false": False}
 
 Milliseconds = Annotated[int, Meta(ge=0, le=MAX_EPOCH)]
-T = TypeVar("T")
 
 
 class BeginRun(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -91,7 +89,7 @@ class RetainedStreams(Struct, frozen=True):
 
 
 async def begin_run(visit: Visit) -> Answer:
-    wanted = await _read_optional(visit, BeginRun)
+    wanted = await read_optional_json(visit.scope, visit.receive, BeginRun)
     return reply(await _threads(visit).begin_run(_thread(visit), wanted.fork_from_message_id), 201)
 
 
@@ -205,7 +203,7 @@ async def delete_thread(visit: Visit) -> Answer:
 
 
 async def reconcile(visit: Visit) -> Answer:
-    wanted = await _read_optional(visit, ReconcileThreads)
+    wanted = await read_optional_json(visit.scope, visit.receive, ReconcileThreads)
     done = await _threads(visit).reconcile(
         thread=wanted.thread_id, dry_run=wanted.dry_run, stale_ms=wanted.stale_ms, recover=wanted.recover
     )
@@ -213,18 +211,8 @@ async def reconcile(visit: Visit) -> Answer:
 
 
 async def retain_streams(visit: Visit) -> Answer:
-    wanted = await _read_optional(visit, RetainStreams)
+    wanted = await read_optional_json(visit.scope, visit.receive, RetainStreams)
     return reply(RetainedStreams(await _threads(visit).compact_all(wanted, dry_run=wanted.dry_run)))
-
-
-async def _read_optional(visit: Visit, kind: type[T]) -> T:
-    """A body in which nothing has to be said need not be there."""
-    body = await read_body(visit.scope, visit.receive, most_bytes=SMALL_BYTES)
-
-    async def again() -> Message:
-        return {"type": "http.request", "body": body or b"{}"}
-
-    return await read_json(visit.scope, again, kind)
 
 
 def _threads(visit: Visit) -> LocalThreads:
