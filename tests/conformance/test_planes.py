@@ -14,6 +14,7 @@ from fieldstone.backends.memory.planes import MemoryPlanes
 from fieldstone.backends.sqlite import planes as sqlite_planes
 from fieldstone.backends.sqlite.planes import SqlitePlanes
 from fieldstone.ports.planes import Appended, PlaneFile, PlaneStore, StreamRow, Tables
+from fieldstone.testing.plane_names import PlaneNamesTests
 from fieldstone.testing.plane_rows import (
     append,
     event_row,
@@ -61,11 +62,17 @@ class TestMemoryPlanes(InMemory, PlaneStoreTests): ...
 class TestMemoryTranscripts(InMemory, TranscriptTablesTests): ...
 
 
+class TestMemoryNames(InMemory, PlaneNamesTests): ...
+
+
 @requirement("planes:streams:dense", "planes:streams:one-conformance", "planes:rules:head-apart")
 class TestSqlitePlanes(InSqlite, PlaneStoreTests): ...
 
 
 class TestSqliteTranscripts(InSqlite, TranscriptTablesTests): ...
+
+
+class TestSqliteNames(InSqlite, PlaneNamesTests): ...
 
 
 @requirement("planes:streams:one-conformance")

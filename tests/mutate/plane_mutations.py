@@ -24,7 +24,7 @@ STATES_SWEPT: Final = f"{SWEPT}::test_a_sweep_clears_snapshots_and_messages"
 PAGES_SWEPT: Final = f"{SWEPT}::test_a_secret_over_many_pages_of_events_is_cleared"
 BOTH_HALVES: Final = f"{SWEPT}::test_a_secret_that_a_compaction_cut_in_two_is_cleared_from_both_halves"
 REASONING_SWEPT: Final = f"{PLANE}::test_a_late_secret_over_pieces_of_reasoning_is_swept_from_messages_and_snapshots"
-NAMES_TOLD: Final = f"{PLANE}::test_a_sweep_tells_how_many_names_hold_a_late_secret"
+STREAM_RENAMED: Final = f"{PLANE}::test_a_stream_whose_name_holds_a_late_secret_goes_on_under_another"
 SPELLED: Final = (
     "tests/planes/test_spelled_secrets.py::test_a_secret_that_numbers_spell_is_not_stored_and_one_that_was_is_swept"
 )
@@ -323,30 +323,37 @@ SWEEPING: Final = (
     _unswept(
         "stream-ids",
         "the search for late secrets in the ids of streams",
-        "names += await _count_names(tools, row.stream)",
-        "pass",
-        NAMES_TOLD,
+        "stream = await _sweep_name(tools, row.stream, _rename_stream)",
+        "stream = row.stream",
+        STREAM_RENAMED,
     ),
     _unswept(
         "names",
         "the search for late secrets in names",
-        "tools.harness.holds_secret([stream, *readers])",
-        "[]",
-        NAMES_TOLD,
+        "if not any(tools.harness.holds_secret([name])):",
+        "if True:",
+        STREAM_RENAMED,
+    ),
+    _unswept(
+        "new-names",
+        "the cleaning of a name that gets another",
+        "clean = harness.clean_one(name).text",
+        "clean = name",
+        STREAM_RENAMED,
     ),
     _unswept(
         "reader-names",
         "the search for late secrets in the names of readers",
-        "[stream, *readers]",
-        "[stream]",
-        f"{PLANE}::test_a_reader_whose_name_is_a_late_secret_is_counted_and_can_be_dropped",
+        "tools.harness.holds_secret(list(readers))",
+        "[None] * len(readers)",
+        f"{PLANE}::test_a_reader_whose_name_is_a_late_secret_goes_on_under_another",
     ),
     _unswept(
         "thread-ids",
         "the search for late secrets in the ids of threads",
-        "any(tools.harness.holds_secret([thread]))",
-        "0",
-        NAMES_TOLD,
+        "thread = await _sweep_name(tools, told, _rename_thread)",
+        "thread = told",
+        f"{PLANE}::test_a_thread_whose_name_holds_a_late_secret_goes_on_under_another",
     ),
     _unswept(
         "events",

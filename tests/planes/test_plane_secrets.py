@@ -15,7 +15,7 @@ from fieldstone.backends.memory.store import MemoryStore
 from fieldstone.backends.memory.vault import MemoryVault
 from fieldstone.backends.sqlite.planes import SqlitePlanes
 from fieldstone.core.errors import SecretLeakage
-from fieldstone.core.streams import StreamEvent
+from fieldstone.core.streams import MAX_STREAM_ID_CHARS, StreamEvent
 from fieldstone.core.transcripts import ThreadPage
 from fieldstone.field.field import LocalField
 from fieldstone.field.opening import open_local
@@ -206,19 +206,64 @@ async def test_a_late_secret_that_is_a_kind_of_event_is_swept(scene: Scene) -> N
 
 
 @requirement("planes:secrets:sweep")
-@pytest.mark.parametrize(("thread", "stream"), [(KNOWN, STREAM), ("t1", f"of {KNOWN}")], ids=["a thread", "a stream"])
-async def test_a_sweep_tells_how_many_names_hold_a_late_secret(scene: Scene, thread: str, stream: str) -> None:
-    """They stay, so whoever asked has to know."""
+async def test_a_stream_whose_name_holds_a_late_secret_goes_on_under_another(scene: Scene) -> None:
     learning = Learning()
     streams = Streams(scene.store, learning, scene.clock)
-    await scene.begin(thread=thread)
-    await streams.append(stream, [delta("Fine.")])
+    for name in (f"of {KNOWN}", f"of {KNOWN.upper()}"):  # which become the same one without their secrets
+        await streams.append(name, [delta(f"Fine, {KNOWN}.")], idempotency_key="k1")
+        await streams.set_reader(name, "me", 1)
     learning.harness = HARNESS
-    assert (await sweep_planes(streams)).names == 1
+    assert await sweep_planes(streams) == PlanesSwept(2, 0, 0, 2)
+    assert await sweep_planes(streams) == PlanesSwept(0, 0, 0)
+    for name in (f"of {MARKER}#1", f"of {MARKER}#2"):
+        assert [each.event for each in (await streams.read(name)).events] == [delta(f"Fine, {MARKER}.")]
+        assert await streams.readers(name) == {"me": 1}
+        assert (await streams.append(name, [delta("More.")])).head == 2
+    assert (await streams.info(f"of {KNOWN}")).head == 0
 
 
 @requirement("planes:secrets:sweep")
-async def test_a_reader_whose_name_is_a_late_secret_is_counted_and_can_be_dropped(scene: Scene) -> None:
+async def test_a_thread_whose_name_holds_a_late_secret_goes_on_under_another(scene: Scene) -> None:
+    learning = Learning()
+    streams = Streams(scene.store, learning, scene.clock)
+    run = await scene.begin(thread=KNOWN)
+    learning.harness = HARNESS
+    assert (await sweep_planes(streams)).names == 1
+    threads = await scene.store.read(lambda tables: [row.thread for row in tables.threads(limit=9)])
+    assert threads == [f"{MARKER}#1"]
+    [begun] = await scene.store.read(lambda tables: tables.runs(threads[0], limit=9))
+    assert (begun.id, begun.thread) == (run.run_id, threads[0])
+    assert (await sweep_planes(streams)).names == 0
+
+
+@requirement("planes:secrets:sweep")
+async def test_a_name_that_is_too_long_without_its_secrets_becomes_a_short_one(scene: Scene) -> None:
+    learning = Learning()
+    streams = Streams(scene.store, learning, scene.clock)
+    filled = KNOWN + " " + "x" * (MAX_STREAM_ID_CHARS - len(KNOWN) - 1)
+    await streams.append(filled, [delta("Fine.")])
+    learning.harness = HARNESS
+    await sweep_planes(streams)
+    [row] = await scene.store.read(lambda tables: tables.streams(limit=9))
+    assert len(row.stream) <= MAX_STREAM_ID_CHARS
+    assert (await streams.append(row.stream, [delta("More.")])).head == 2
+
+
+@requirement("planes:secrets:sweep")
+async def test_no_byte_of_the_file_holds_a_name_that_was_swept(tmp_path: Path, scene: Scene) -> None:
+    planes = SqlitePlanes(tmp_path / "field.db")
+    learning = Learning()
+    streams = Streams(planes.open(SCOPE), learning, scene.clock)
+    await streams.append(KNOWN, [delta("Fine.")])
+    await streams.set_reader(KNOWN, KNOWN, 1)
+    learning.harness = HARNESS
+    await sweep_planes(streams)
+    await planes.close()
+    assert KNOWN.encode() not in on_disk(tmp_path)
+
+
+@requirement("planes:secrets:sweep")
+async def test_a_reader_whose_name_is_a_late_secret_goes_on_under_another(scene: Scene) -> None:
     learning = Learning()
     streams = Streams(scene.store, learning, scene.clock)
     await streams.append(STREAM, [delta("Fine.")])
@@ -227,10 +272,10 @@ async def test_a_reader_whose_name_is_a_late_secret_is_counted_and_can_be_droppe
     await streams.hold(STREAM, f"case {KNOWN}")
     learning.harness = HARNESS
     assert (await sweep_planes(streams)).names == 2
-    await streams.drop_reader(STREAM, KNOWN)
-    await streams.lift(STREAM, f"case {KNOWN}")
     assert (await sweep_planes(streams)).names == 0
-    assert await streams.readers(STREAM) == {"me": 0}
+    assert await streams.readers(STREAM) == {"me": 0, f"{MARKER}#1": 0}
+    await streams.lift(STREAM, f"case {MARKER}#1")
+    await streams.delete(STREAM)
 
 
 @requirement("planes:secrets:sweep")

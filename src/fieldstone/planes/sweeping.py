@@ -5,14 +5,15 @@ the place of what lay there. A sweep may be cut off and done again: what is clea
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, json
 
 from fieldstone.core.errors import InternalError
-from fieldstone.core.streams import REASONING, TEXT_DELTA, StreamEvent
+from fieldstone.core.streams import MAX_STREAM_ID_CHARS, REASONING, TEXT_DELTA, StreamEvent
 from fieldstone.planes.below_floor import rewrite_below_floor, text_below_floor
 from fieldstone.planes.compaction import KEPT_PLACE_VERSION
 from fieldstone.planes.messages import decode_state, go_on_from
@@ -30,11 +31,14 @@ from fieldstone.planes.trails import (
 )
 from fieldstone.ports.planes import EventRow, MessageRow, PlaneStore, ReadTables, SnapshotRow, StreamRow, Tables
 from fieldstone.redact import Harness
+from fieldstone.redact.harness import UNSETTLED
+from fieldstone.redact.markers import marker
 from fieldstone.redact.openings import Literals
 
 EVENTS_AT_ONCE: Final = 500
 MESSAGES_AT_ONCE: Final = 200
 NAMES_AT_ONCE: Final = 500
+NAME_CHARACTERS_MAX: Final = MAX_STREAM_ID_CHARS - 12
 TRIES: Final = 10  # of a stream that is rewritten or compacted while it is swept
 PARTS: Final = {"text": TEXT_DELTA, "reasoning": REASONING}  # what deltas of a kind become in a message
 DEEPER: Final = 8  # levels that a message and a state put around an event's payload
@@ -44,9 +48,8 @@ _events: Final = json.Decoder(StreamEvent)
 
 
 class PlanesSwept(Struct, frozen=True):
-    """How many of each were replaced. `names`: ids of streams and threads, and readers' names, that hold a secret. They
-    stay: what points at them would point at nothing. Whoever asked deletes these streams and threads, and drops these
-    readers."""
+    """How many of each were replaced. `names`: ids of streams and threads, and readers' names. They have a new one with
+    a marker in place of the secret: under the old one nobody could do anything any more, it is refused."""
 
     events: int
     snapshots: int
@@ -77,22 +80,68 @@ async def sweep_planes(streams: Streams) -> PlanesSwept:
     tools = _Tools(streams.store, await streams.harness(), await streams.beginnings())
     events = snapshots = messages = names = 0
     async for row in _all_streams(tools.store):
-        names += await _count_names(tools, row.stream)
-        snapshots += await _sweep_snapshots(tools, row.stream)
-        events += await _sweep_stream(tools, row.stream)
-        snapshots += await _sweep_snapshots(tools, row.stream)  # one that was taken meanwhile
-    async for thread in _all_threads(tools.store):
-        names += any(tools.harness.holds_secret([thread]))
+        stream = await _sweep_name(tools, row.stream, _rename_stream)
+        names += (stream != row.stream) + await _sweep_readers(tools, stream)
+        snapshots += await _sweep_snapshots(tools, stream)
+        events += await _sweep_stream(tools, stream)
+        snapshots += await _sweep_snapshots(tools, stream)  # one that was taken meanwhile
+    async for told in _all_threads(tools.store):
+        thread = await _sweep_name(tools, told, _rename_thread)
+        names += thread != told
         messages += await _sweep_thread(tools, thread)
     streams.forget_texts()
     await streams.scour()  # always: a sweep that was cut off before it has nothing left to replace
     return PlanesSwept(events, snapshots, messages, names)
 
 
-async def _count_names(tools: _Tools, stream: str) -> int:
-    """The stream's, and those of its readers and holds."""
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+async def _sweep_name(tools: _Tools, name: str, rename: Callable[[Tables, str, str], str]) -> str:
+    """The name that it has now: without a secret the same one."""
+    if not any(tools.harness.holds_secret([name])):
+        return name
+    clean = _clean_name(tools.harness, name)
+    return await tools.store.write(lambda tables: rename(tables, name, clean))
+
+
+async def _sweep_readers(tools: _Tools, stream: str) -> int:
+    """Those of readers and holds. How many."""
     readers = await tools.store.read(lambda tables: tables.readers(stream))
-    return sum(offence is not None for offence in tools.harness.holds_secret([stream, *readers]))
+    offences = zip(readers, tools.harness.holds_secret(list(readers)), strict=True)
+    dirty = {name: _clean_name(tools.harness, name) for name, offence in offences if offence is not None}
+    if dirty:
+        await tools.store.write(lambda tables: _rename_readers(tables, stream, dirty))
+    return len(dirty)
+
+
+def _clean_name(harness: Harness, name: str) -> str:
+    """So short that a number fits behind it: two names must not become the same one."""
+    clean = harness.clean_one(name).text
+    return clean if len(clean) <= NAME_CHARACTERS_MAX else marker(UNSETTLED).decode()
+
+
+def _numbered(clean: str, is_taken: Callable[[str], bool]) -> str:
+    return next(name for number in count(1) if not is_taken(name := f"{clean}#{number}"))
+
+
+def _rename_stream(tables: Tables, stream: str, clean: str) -> str:
+    name = _numbered(clean, lambda name: tables.stream(name) is not None)
+    tables.rename_stream(stream, name)
+    return name
+
+
+def _rename_thread(tables: Tables, thread: str, clean: str) -> str:
+    name = _numbered(clean, lambda name: tables.thread(name) is not None)
+    tables.rename_thread(thread, name)
+    return name
+
+
+def _rename_readers(tables: Tables, stream: str, clean: Mapping[str, str]) -> None:
+    for name, seq in tables.readers(stream).items():
+        if name in clean:
+            tables.put_reader(stream, _numbered(clean[name], tables.readers(stream).__contains__), seq)
+            tables.drop_reader(stream, name)
 
 
 # --- events ----------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from fieldstone.testing.lease import LeaseTests, MakeLease
 from fieldstone.testing.log import ContentStoreTests, EventLogTests
 from fieldstone.testing.marks import MarksTests
 from fieldstone.testing.opening import KEY, OpenStore
+from fieldstone.testing.plane_names import PlaneNamesTests
 from fieldstone.testing.planes import OpenPlanes, PlaneStoreTests, TranscriptTablesTests
 from fieldstone.testing.replies import RepliesTests
 from fieldstone.testing.store import OpenStores, StoresTests, StoreTests
@@ -57,6 +58,7 @@ __all__ = [
     "OpenPlanes",
     "OpenStore",
     "OpenStores",
+    "PlaneNamesTests",
     "PlaneStoreTests",
     "RepliesTests",
     "SeededIds",

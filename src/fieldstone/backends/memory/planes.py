@@ -339,6 +339,32 @@ class MemoryTables(MemoryReadTables):
         self._set(self._readers, (stream, name), _GONE)
         return there
 
+    def rename_stream(self, stream: str, name: str) -> None:
+        self._known(self._streams, stream)
+        self._free(self._streams, name)
+        if (run_id := self._run_of_stream.get(stream)) is not None:
+            self._set(self._runs, run_id, self._runs[run_id]._replace(stream=name))
+        self._set(self._streams, stream, self._streams[stream]._replace(stream=name))
+        for snapshot in [row for row in self._snapshots.values() if row.stream == stream]:
+            self._set(self._snapshots, (stream, snapshot.last_seq), snapshot._replace(stream=name))
+        for by_name in (self._streams, self._events, self._cleared, self._run_of_stream):
+            self._move(by_name, stream, name)
+        for table in (self._snapshots, self._appended, self._readers):
+            for key in [key for key in table if key[0] == stream]:
+                self._move(table, key, (name, key[1]))
+
+    def rename_thread(self, thread: str, name: str) -> None:
+        self._known(self._threads, thread)
+        self._free(self._threads, name)
+        for run in self._runs_of(thread):
+            self._set(self._runs, run.id, run._replace(thread=name))
+        self._set(self._threads, thread, self._threads[thread]._replace(thread=name))
+        for by_name in (self._threads, self._messages):
+            self._move(by_name, thread, name)
+        for table in (self._places, self._bodies):
+            for key in [key for key in table if key[0] == thread]:
+                self._move(table, key, (name, key[1]))
+
     def put_run(self, row: RunRow) -> None:
         self._known(self._threads, row.thread)
         before = self._runs.get(row.id)
@@ -395,6 +421,15 @@ class MemoryTables(MemoryReadTables):
             table.pop(key, None)
         else:
             table[key] = value
+
+    def _move(self, table: dict[Any, Any], key: object, to: object) -> None:
+        if key in table:
+            self._set(table, to, table[key])
+            self._set(table, key, _GONE)
+
+    def _free(self, table: Mapping[str, object], name: str) -> None:
+        if name in table:
+            raise ValueError(f"there is a {name!r} already")
 
     def _known(self, table: Mapping[str, object], name: str) -> None:
         if name not in table:

@@ -412,7 +412,14 @@ class SqliteTables(SqliteReadTables):
         delete = "DELETE FROM readers WHERE stream_no = ? AND name = ?"
         return held is not None and self._do(delete, held.stream_no, name) > 0
 
+    def rename_stream(self, stream: str, name: str) -> None:
+        self._do("UPDATE streams SET stream = ? WHERE stream_no = ?", name, self._known(stream))
+        self._do("UPDATE runs SET stream = ? WHERE scope_no = ? AND stream = ?", name, self._scope_no, stream)
+
     # --- threads -----------------------------------------------------------------------------------------------------
+
+    def rename_thread(self, thread: str, name: str) -> None:
+        self._do("UPDATE threads SET thread = ? WHERE thread_no = ?", name, self._known_thread(thread))
 
     def put_run(self, row: RunRow) -> None:
         values = [getattr(row, name) for name in _RUN_COLUMNS]
