@@ -2,6 +2,8 @@
 
 import secrets
 
+import httpx
+
 from tests.cli.running import answer, done, invoke, record, refused, served
 
 HERE = ("--db", "team.db")
@@ -45,6 +47,19 @@ def test_through_a_server_it_is_the_same() -> None:
         assert told == {"id": "db-password", "scope": {"user": "u-1"}, "weak": False}
         assert answer("secrets", "remove", "db-password", "--url", url)["status"] == "forgotten"
         assert "There is no such secret" in refused("secrets", "remove", "db-password", "--url", url)
+
+
+def test_a_sweep_says_which_of_a_runs_texts_and_names_it_changed() -> None:
+    record("Something")
+    late = value()
+    told = {"events": [{"kind": "text-delta", "payload": {"delta": f"take {late}"}}]}
+    with served("team.db") as url:
+        httpx.post(f"{url}/v1/streams/of-{late}/events", json=told).raise_for_status()
+        done("secrets", "add", "late", "--url", url, input=late)
+        swept = done("secrets", "sweep", "--url", url)
+        assert "Of runs: 1 events and 0 messages rewritten." in swept
+        assert "Of streams, threads and readers 1 have a new name" in swept
+        assert "new name" not in done("secrets", "sweep", "--url", url)
 
 
 def test_a_tenant_that_is_not_there_is_refused_with_those_that_are() -> None:

@@ -155,6 +155,8 @@ def sweep(where: Where, as_json: bool) -> None:
     planes = swept.planes
     if planes.events or planes.snapshots or planes.messages:
         click.echo(f"Of runs: {planes.events:,} events and {planes.messages:,} messages rewritten.")
+    if planes.names:  # whoever used them has to know
+        click.echo(f"Of streams, threads and readers {planes.names:,} have a new name, such as [REDACTED:ID]#1.")
     if swept.residue != "none":
         click.echo("A reader of an older state is open: what is left in the journal goes when it ends.", err=True)
 
